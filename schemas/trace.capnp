@@ -110,6 +110,9 @@ struct Session {
                                        # besides the CPU; false = it is not said. Since 1.5
   cutTasks @40 :Bool;                  # the cut has the events of some tasks: those with Task.recorded. Rows of others are there
                                        # for what they tell of these. Since 1.5
+  imported @42 :Text $class("none");   # what wrote the text that the tape was made of: "strace"; empty = recorded. What such a text does
+                                       # not say is not known: an empty text or 0 here, tasks without user, cgroup and program,
+                                       # calls without CPU. Since 1.5
 }
 
 struct Kept {
@@ -247,7 +250,8 @@ enum CallState {
   inFlight @2;      # still open when the recording ended: dur is a lower bound, no return value
   killed @3;        # the task was killed inside the call: no return value
   noReturn @4;      # exit, exit_group, and calls open at the task's exit
-  beganBefore @5;   # ended in the recording, began before it: dur is a lower bound
+  beganBefore @5;   # ended in the recording, began before it: dur is a lower bound. In an imported tape also: of a call that
+                    # began in it the duration is not known
   cloneChild @6;    # the child's return from fork/clone: an exit without an enter
   denied @7;        # seccomp or ptrace refused it before it was entered: no duration
   lostEnter @8;     # its enter was not recorded (state map full): no duration, arguments as at exit
@@ -279,6 +283,9 @@ struct SyscallsArgs {
   # Columns are in the order of (task, call, row): rebuild it from core with a stable sort.
   ret @0 :Column;          # zigzag; 0 when errno != 0 or there is no return value
   args @1 :List(Column);   # up to 6, all `rows` long; an argument the call does not have is 0
+  unknown @2 :Column;      # bit n: argument n is not known; other bits must be 0. Its value is 2^64 - 1 where it is a pointer that
+                           # is not null, or the kernel does not read it; else 0. Absent = all are known. With incompat bit 9
+                           # of the block. Since 1.5
 }
 
 struct SyscallsFds {
@@ -805,6 +812,7 @@ enum GapCause {
   hidden @17;          # 1.5: the kernel ran no BPF program when it happened
   notRead @18;         # 1.5: no event is missing; /proc of a process was not read in time. Family state: its open
                        # files; process: its arguments
+  notUnderstood @19;   # 1.5: lines of an imported log that were not understood, perhaps calls
 }
 
 struct Ledger {

@@ -176,6 +176,15 @@ pub fn errno_name(code: u16) -> Option<&'static str> {
     find(code).map(|row| row.1)
 }
 
+/// The code of an error's symbol: 2 for `ENOENT`, 512 for `ERESTARTSYS`; `None` for a word that is none.
+pub fn errno_number(name: &str) -> Option<u16> {
+    /// Other names of the same errors.
+    const SYNONYMS: [(&str, u16); 3] = [("EWOULDBLOCK", 11), ("EDEADLOCK", 35), ("ENOTSUP", 95)];
+    let row = USER.iter().chain(KERNEL).find(|row| row.1 == name);
+    let synonym = || SYNONYMS.iter().find(|(synonym, _)| *synonym == name).map(|(_, code)| *code);
+    row.map(|row| row.0).or_else(synonym)
+}
+
 /// A sentence for error `code` as glibc words it; `Unknown error` for unassigned codes.
 pub fn errno_text(code: u16) -> &'static str {
     find(code).map_or("Unknown error", |row| row.2)
@@ -189,6 +198,14 @@ pub const fn is_restart(code: u16) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_and_codes_agree() {
+        for row in USER.iter().chain(KERNEL) {
+            assert_eq!((errno_number(row.1), errno_name(row.0)), (Some(row.0), Some(row.1)));
+        }
+        assert_eq!((errno_number("EWOULDBLOCK"), errno_number("ENOSUCH")), (Some(11), None));
+    }
 
     #[test]
     fn known_codes() {

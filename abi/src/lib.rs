@@ -51,7 +51,7 @@ pub use desc::{
     AT_FDCWD, ArgDesc, ArgKind, ContentIo, Effect, ElementCount, Layout, RetKind, Struct, Structs, SyscallDesc,
     describe, describe_name,
 };
-pub use errno::{errno_name, errno_text, is_restart};
+pub use errno::{errno_name, errno_number, errno_text, is_restart};
 pub use flags::{FlagForm, FlagSet, FlagStyle, clock_flags, open_flags, protocol_flags, sockopt_flags};
 pub use iouring::{aio_op_name, iouring_op_name};
 pub use names::{NO_CALL, all, display_name, name, number};

@@ -9,6 +9,7 @@
 //! | `cli` | reads the command line, opens the tape, calls a view; says why an answer is empty |
 //! | `reports` | one file a report, each with its [`View`](exercise::View) |
 //! | `asked` | the command line as typed and settled; what a view is |
+//! | `import` | makes tapes of logs that other programs wrote |
 //!
 //! Nothing of the machine `analyze` runs on is looked at (no /proc, /sys, timezone): in a pipe the same tape gives the same
 //! bytes everywhere; a terminal gets colours and lines of its width (`systape_answers::values::fit`); `cli::sandbox` gives up what is not needed for that. Recording and the layout of tapes are left to
@@ -19,6 +20,7 @@
 mod asked;
 mod cli;
 pub mod frames;
+mod import;
 mod reports;
 
 #[cfg(unix)]

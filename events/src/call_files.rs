@@ -64,7 +64,7 @@ pub fn of_rows(segment: &Segment<'_>, core: &Core, infos: &[Arc<CallInfo>], name
     let args = segment.args(core).unwrap_or_default();
     for (row, given) in empty {
         let info = &infos[core.call[row] as usize];
-        let (Some(path), args) = (paths[core.call[row] as usize], args.args.get(row)) else { continue };
+        let (Some(path), args) = (paths[core.call[row] as usize], args.of(row)) else { continue };
         // without the enter it is not known either
         let null = core.state[row] != CallState::LostEnter && args.is_some_and(|args| args[path] == 0);
         if given == Given::Null && !null {
@@ -93,7 +93,7 @@ pub fn of_row(segment: &Loaded, row: usize) -> FdPath<'_> {
         return if unseen(info) == NO_FILE { FdPath::None } else { segment.fd_of_column(row, 0) };
     };
     let state = segment.core.state[row];
-    let args = segment.args.args.get(row);
+    let args = segment.args.of(row);
     let given = match segment.captured(row).iter().find(|value| usize::from(value.arg) == path) {
         Some(value) if !value.status.has_bytes() => return FdPath::Unknown,
         Some(value) if !value.bytes.is_empty() => return FdPath::Known(&value.bytes),

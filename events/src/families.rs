@@ -1,5 +1,6 @@
 //! Other events than syscalls: whether a tape has them, and reading them segment by segment.
 
+use systape_abi::plain;
 use systape_format::model::{Family, LeftOut, Session};
 use systape_format::reader::Tape;
 
@@ -36,7 +37,11 @@ pub fn why_left_out(session: &Session, family: Family) -> Option<String> {
 
 /// Why the tape has nothing of `family`, or what it has instead.
 pub fn instead(tape: &Tape, family: Family) -> String {
-    why_left_out(tape.session(), family).unwrap_or_else(|| format!("this tape holds {}", names(tape).join(", ")))
+    let session = tape.session();
+    let imported =
+        || (!session.imported.is_empty()).then(|| format!("{}'s logs do not have them", plain(&session.imported)));
+    let holds = || format!("this tape holds {}", names(tape).join(", "));
+    why_left_out(session, family).or_else(imported).unwrap_or_else(holds)
 }
 
 /// A question is about events of a family of which the tape has none.

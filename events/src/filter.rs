@@ -514,9 +514,9 @@ fn cgroup_ids(filters: &Filters, session: &Session) -> Result<Option<FxHashSet<u
 /// Whether the start of a call is its real start; otherwise it began at that time or before.
 pub fn start_known(state: CallState, start: u64, window_open: u64) -> bool {
     match state {
-        CallState::BeganBefore | CallState::LostEnter | CallState::CloneChild => false,
-        // open from before the recording until its end
-        CallState::InFlight => start > window_open,
+        CallState::LostEnter | CallState::CloneChild => false,
+        // from before the recording; of an imported log without durations only the end is not known
+        CallState::BeganBefore | CallState::InFlight => start > window_open,
         _ => true,
     }
 }

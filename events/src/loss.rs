@@ -362,7 +362,7 @@ fn touches(gap: &Gap, scope: &Scope<'_>, families: &[Family], began: impl Fn() -
 }
 
 /// Every cause.
-pub const CAUSES: [GapCause; 19] = [
+pub const CAUSES: [GapCause; 20] = [
     GapCause::Unknown,
     GapCause::RingFull,
     GapCause::StateFailed,
@@ -382,6 +382,7 @@ pub const CAUSES: [GapCause; 19] = [
     GapCause::OverShare,
     GapCause::Hidden,
     GapCause::NotRead,
+    GapCause::NotUnderstood,
 ];
 
 /// The cause in a few words.
@@ -400,6 +401,7 @@ pub fn cause_text(cause: GapCause) -> &'static str {
         GapCause::LateRecord => "arrived late, stored in a later segment",
         GapCause::Unexplained => "expected but missing, cause unknown",
         GapCause::Hidden => "the kernel skipped the probe",
+        GapCause::NotUnderstood => "lines of the log that were not understood",
         GapCause::NotRead => "its open files (state) or arguments (process) could not be read in time at the start",
         GapCause::Everyday => "ring buffer full; only signals that end no process (SIGCHLD, handled timers, ...)",
         GapCause::Damaged => "damaged in the tape this one was repaired from",
@@ -441,6 +443,7 @@ pub fn remedy(cause: GapCause, session: &Session) -> &'static str {
         }
         GapCause::Unexplained => "a bug of record, or a kernel that hides events: please report it",
         GapCause::LateRecord => "nothing is missing",
+        GapCause::NotUnderstood => "look at the log around that time; a log of -o FILE has no lines of others in it",
         GapCause::NotRead => {
             "no event is missing; the process hung, or its file system did: see where with states --at 0 --call-graph"
         }

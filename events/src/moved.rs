@@ -46,7 +46,7 @@ impl Moved {
     pub fn by(segment: &Loaded, row: usize) -> Self {
         let (core, args) = (&segment.core, &segment.args);
         let ret = args.ret.get(row).copied();
-        moved(segment.call(row), core.state[row], core.errno[row], ret, args.args.get(row))
+        moved(segment.call(row), core.state[row], core.errno[row], ret, args.of(row))
     }
 }
 

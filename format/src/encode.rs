@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::header::{
     BlockKind, FLAG_CONTINUED, FLAG_CONTINUES, INCOMPAT_BEHIND, INCOMPAT_BLOCK_CAUSES, INCOMPAT_SLEEPERS,
-    INCOMPAT_SOFTIRQ, MAX_RAW, MAX_ROWS,
+    INCOMPAT_SOFTIRQ, INCOMPAT_UNKNOWN_ARGS, MAX_RAW, MAX_ROWS,
 };
 use crate::info::{add_content, block_start, from_headers, listed_calls, listed_pids};
 use crate::message::{self, CapturedValues, Columns};
@@ -124,8 +124,12 @@ impl Encoder {
             push(self.packer.pack(BlockKind::SyscallsCore, &message::write_core(&columns))?, n, carry);
             push(self.packer.pack(BlockKind::SyscallsTime, &message::write_time(&columns, window.0))?, n, carry);
             let order = column_order(&columns.task, &columns.call);
-            let args = message::write_args(&order, &ids, &data.ret, &data.args);
-            push(self.packer.pack(BlockKind::SyscallsArgs, &args)?, n, carry);
+            let args = message::write_args(&order, &ids, &data.ret, &data.args, &data.unknown);
+            let mut block = self.packer.pack(BlockKind::SyscallsArgs, &args)?;
+            if data.unknown.iter().any(|&bits| bits != 0) {
+                block.header.features_incompat |= INCOMPAT_UNKNOWN_ARGS;
+            }
+            push(block, n, carry);
             let values = values_in_row_order(&data, &ids);
             if !values.row.is_empty() {
                 let bytes = message::write_bytes(&values);

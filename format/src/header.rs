@@ -68,6 +68,8 @@ pub(crate) const INCOMPAT_BEHIND: u64 = 128;
 /// `features_incompat` of a session: the tape is a cut ([`Session::cut`](crate::model::Session::cut)). A reader that does
 /// not know it would take what is missing outside of its window for what did not happen.
 pub(crate) const INCOMPAT_WINDOW: u64 = 256;
+/// `features_incompat` of arguments: some are not known, and a reader that does not know the bit would show their values.
+pub(crate) const INCOMPAT_UNKNOWN_ARGS: u64 = 512;
 /// `features_compat` of a session: the original was lost, and a repair made this one. Only clock and start of the
 /// window are known.
 pub(crate) const COMPAT_MADE: u64 = 1;
@@ -240,6 +242,7 @@ impl Header {
         let known = match self.kind {
             BlockKind::End => INCOMPAT_CUT,
             BlockKind::Session => INCOMPAT_WINDOW,
+            BlockKind::SyscallsArgs => incompat_of(self.kind) | INCOMPAT_UNKNOWN_ARGS,
             BlockKind::Wakeups => incompat_of(self.kind) | INCOMPAT_SOFTIRQ,
             BlockKind::Stacks => incompat_of(self.kind) | INCOMPAT_SLEEPERS,
             BlockKind::Blocks => incompat_of(self.kind) | INCOMPAT_BLOCK_CAUSES,

@@ -117,7 +117,7 @@ fn text(head: &[u8]) -> Option<Other> {
         Some(b'{' | b'[') => known("JSON", ""),
         Some(b'#') if start.starts_with(b"#!") => known("a script", "record -- FILE runs it and makes a tape"),
         _ if head.windows(4).any(|four| four == b") = ") => {
-            known("text that looks like strace's", "a tape answers the same questions: record -- COMMAND")
+            known("text that looks like strace's", "analyze import strace FILE makes a tape of it")
         }
         _ => known("text", ""),
     })

@@ -236,7 +236,7 @@ impl<'a, P: Picks> Rows<'a, P> {
             let new = SyscallRow {
                 end: time.start[row].saturating_add(core.dur[row]),
                 dur: core.dur[row],
-                cpu: time.cpu.get(row).copied().unwrap_or(0),
+                cpu: time.cpu.get(row).copied().unwrap_or(CPU_NONE),
                 task: self.task(core.task[row]),
                 call,
                 ret: args.ret.get(row).copied().unwrap_or(0),
@@ -244,6 +244,7 @@ impl<'a, P: Picks> Rows<'a, P> {
                 state: core.state[row],
                 unselected: core.unselected.get(row).copied().unwrap_or(false),
                 args: args.args.get(row).copied().unwrap_or_default(),
+                unknown: args.unknown.get(row).copied().unwrap_or(0),
                 fd,
                 fd2,
             };

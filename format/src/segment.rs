@@ -35,6 +35,8 @@ const MAX_COMM: usize = 64;
 /// Estimated bytes of stacks at which a segment is full. Less than [`FULL_BYTES`]: one stack of 1,000 frames, each in a
 /// mapping of its own with a path of 4 KiB, must still fit.
 const FULL_STACKS: usize = 3 << 20;
+/// A bit for each argument.
+const ARGUMENTS: u8 = 0x3f;
 /// ABIs and numbers below these are looked up in a table, the rest in a map.
 const TABLE: (u8, u32) = (8, 1024);
 
@@ -68,6 +70,7 @@ pub struct SegmentData {
     /// Low 4 bits: state; bit 4: unselected.
     pub(crate) state: Vec<u8>,
     pub(crate) args: Vec<[u64; 6]>,
+    pub(crate) unknown: Vec<u8>,
     pub(crate) fd: Vec<u32>,
     pub(crate) fd2: Vec<u32>,
     pub(crate) values: Vec<PendingValue>,
@@ -212,6 +215,7 @@ impl SegmentBuilder {
         d.errno.reserve(rows);
         d.state.reserve(rows);
         d.args.reserve(rows);
+        d.unknown.reserve(rows);
         d.fd.reserve(rows);
         d.fd2.reserve(rows);
         d.values.reserve(had.values.len());
@@ -281,6 +285,7 @@ impl SegmentBuilder {
         d.errno.push(row.errno);
         d.state.push(row.state as u8 | u8::from(row.unselected) << 4);
         d.args.push(row.args);
+        d.unknown.push(row.unknown & ARGUMENTS);
         d.fd.push(row.fd);
         d.fd2.push(row.fd2);
         id

@@ -60,6 +60,9 @@ fn check(windows: &[Window]) {
         let args = got.args.unwrap().unwrap();
         assert_eq!(args.ret, order.iter().map(|&i| w.rows[i].ret).collect::<Vec<_>>());
         assert_eq!(args.args, order.iter().map(|&i| w.rows[i].args).collect::<Vec<_>>());
+        let unknown: Vec<u8> = order.iter().map(|&i| w.rows[i].unknown).collect();
+        let none = unknown.iter().all(|bits| *bits == 0);
+        assert_eq!(args.unknown, if none { Vec::new() } else { unknown });
         let fds = got.fds.unwrap().unwrap();
         check_picked(&tape, i, &core, (&args, &fds, got.captured.as_ref().unwrap().as_ref().unwrap()));
         if fds.fd.is_empty() {
@@ -160,11 +163,12 @@ prop_compose! {
         state in 1..9u8,
         unselected in any::<bool>(),
         args in prop::array::uniform6(number()),
+        unknown in prop_oneof![3 => Just(0u8), 1 => 0..64u8],
         fd in 0..names + 2,
         fd2 in prop_oneof![3 => Just(0), 1 => 0..names + 2],
     ) -> SyscallRow {
         let state = CallState::from_raw(state).unwrap();
-        SyscallRow { end, dur, cpu, task, call, ret: ret as i64, errno, state, unselected, args, fd, fd2 }
+        SyscallRow { end, dur, cpu, task, call, ret: ret as i64, errno, state, unselected, args, unknown, fd, fd2 }
     }
 }
 

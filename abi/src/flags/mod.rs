@@ -11,6 +11,7 @@ mod memory;
 mod misc;
 mod mounts;
 mod net;
+mod parse;
 mod process;
 mod time;
 

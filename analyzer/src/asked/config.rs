@@ -96,7 +96,9 @@ impl Config {
         match self.view.operands {
             Operands::Tapes => true,
             Operands::Tape => !self.more.is_empty() || self.file.is_dir() || self.is_by_tape(),
-            Operands::TwoTapes | Operands::TapeAndCopy | Operands::TapeAndFile | Operands::Table => false,
+            Operands::TwoTapes | Operands::TapeAndCopy | Operands::TapeAndFile | Operands::Table | Operands::Logs => {
+                false
+            }
         }
     }
 

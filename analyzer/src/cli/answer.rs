@@ -52,6 +52,11 @@ pub(crate) fn no_wall_clock(config: &Config, tape: &Tape) -> Result<()> {
         let text = "--clock wall: this tape has no clock sample, so no time of day is known; --clock mono prints CLOCK_MONOTONIC";
         return Err(BadUsage(text.to_owned()).into());
     }
+    let imported = &tape.session().imported;
+    if config.base() == Some(TimeBase::Mono) && !imported.is_empty() {
+        let text = "-T, --clock mono: this tape was imported from a log, which does not say CLOCK_MONOTONIC; --clock wall prints times of day";
+        return Err(BadUsage(text.to_owned()).into());
+    }
     Ok(())
 }
 
@@ -93,6 +98,7 @@ pub(crate) fn answer(
             None => bail!("{} makes one file of one tape", config.view.title()),
         },
         AnswerFn::Judges { run, .. } => (run(config, &tape, out), true),
+        AnswerFn::Imports { .. } => bail!("{} reads logs, and no tape", config.view.title()),
         AnswerFn::Serves(_) => bail!("{} is asked by a client, about no tape alone", config.view.title()),
     };
     // before what is said beside it

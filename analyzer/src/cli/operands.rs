@@ -72,6 +72,10 @@ pub(crate) fn files(args: &Args, view: &View, words: usize, offered: impl Fn() -
         (Operands::TapeAndFile, ..) => {
             bail!("'analyze {} TAPE FILE' reads expectations of a tape: name both files", view.name)
         }
+        (Operands::Logs, None, []) => {
+            bail!("'analyze {} LOG' makes a tape of a log: name the log, or - for standard input", view.name)
+        }
+        (Operands::Logs, ..) => Ok(several(STDIN)),
         (Operands::Table, input, _) => {
             let tape = |file: &&PathBuf| {
                 file.extension().is_some_and(|ending| ending == "tape")

@@ -343,6 +343,7 @@ pub(crate) fn command(view: &View) -> Command {
         Operands::TapeAndCopy => "IN OUT",
         Operands::TapeAndFile => "TAPE FILE",
         Operands::Table => "[TABLE] [TAPE]",
+        Operands::Logs => "LOG...",
         Operands::Tape | Operands::Tapes => "[TAPE|DIR]...",
     };
     let owned: Vec<_> = view.own.args().iter().map(|arg| arg.get_id().clone()).collect();

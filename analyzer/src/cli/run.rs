@@ -150,6 +150,14 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
         #[cfg(not(unix))]
         anyhow::bail!("'analyze {}' serves others ({client:?}), and nobody can be served from here", config.view.name);
     }
+    if let AnswerFn::Imports { find, make, run } = config.view.run {
+        let logs = find(config)?;
+        let mut file = make(config)?;
+        if confined {
+            sandbox::enter(&RemainingRights::of_import(logs.iter().map(|log| log.path.clone()), &file));
+        }
+        return run(config, &logs, &mut file, &mut Out::stdout(config.format)?);
+    }
     let exports = matches!(config.view.run, AnswerFn::Exports { .. });
     if config.is_of_many() || exports {
         let tapes = tapes::found(std::iter::once(&config.file).chain(&config.more))?;
@@ -185,6 +193,7 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
         | AnswerFn::Serves(_)
         | AnswerFn::Asks(_)
         | AnswerFn::Judges { .. }
+        | AnswerFn::Imports { .. }
         | AnswerFn::Exports { .. } => None,
     };
     if confined {

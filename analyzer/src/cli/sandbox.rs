@@ -62,6 +62,17 @@ impl RemainingRights {
             search: reads.search.into_iter().chain(debug).collect(),
         })
     }
+
+    /// The needs of a run that makes the tape `new` of `logs`.
+    pub fn of_import(logs: impl Iterator<Item = PathBuf>, new: &NewFile) -> Self {
+        Self {
+            // a tape has a random id
+            read: logs.chain([PathBuf::from(RANDOM)]).collect(),
+            write: vec![new.path().to_owned()],
+            clear: vec![new.dir().to_owned()],
+            ..Self::default()
+        }
+    }
 }
 
 /// Confines this thread and those it makes from now on to `needs`.

@@ -44,6 +44,7 @@ systape_format::tables! {
         end_reason: Word "why the recording ended; null: there is no end mark"
         events: Nested "stored events by kind, and rows of tables by the table's name (those of tracepoints and functions are in `tracepoint` too)"
         families: Nested "kinds of event that were captured; null: not known"
+        imported: Word "the program that wrote the log that the tape was made of (`analyze import`): `strace`; null: it was recorded, or it is not known"
         lost: Nested "events by kind that are neither stored nor counted; 0: an unknown number"
         counted_only: Count "calls for which there was no room and that are counted instead: the sum of the `gaps` with `ledger` that are not of cause `filtered`"
         ledger.rows: Count "rows of calls that were counted instead of stored"
@@ -297,7 +298,9 @@ impl<'a> TapeFacts<'a> {
         self.kept(&mut row);
         row.set("complete", self.complete()).set("clean_end", end.is_some());
         row.set("end_reason", self.tape.end_mark().map(|end| end.reason.clone())).set("events", counts(&self.events));
-        row.set("families", said(whole, json!(families::names(self.tape)))).set("lost", counts(&self.lost));
+        row.set("families", said(whole, json!(families::names(self.tape))));
+        row.set("imported", Some(&*session.imported).filter(|program| whole && !program.is_empty()));
+        row.set("lost", counts(&self.lost));
         row.set("counted_only", self.ledger.lost());
         self.ledger.fill(&mut row);
         row.set("gaps", Value::from(self.gaps.iter().map(gap).collect::<Vec<_>>()));
@@ -316,17 +319,20 @@ impl<'a> TapeFacts<'a> {
         row.set("hostname", said(whole, &session.hostname)).set("boot_id", said(whole, &*session.boot_id));
         row.set("kernel", said(whole, &*session.kernel_release));
         row.set("kernel_version", said(whole, &*session.kernel_version));
-        row.set("machine", said(whole, &*session.machine)).set("cpus", said(whole, session.cpus));
+        let of_recorder = whole && session.imported.is_empty();
+        row.set("machine", said(whole, &*session.machine)).set("cpus", said(of_recorder, session.cpus));
         row.set("recorder", said(whole, &*session.tool_version)).set("format", format!("{major}.{minor}"));
         row.set("tape_id", hex(&self.tape.tape_id())).set("segments", self.tape.segments().len());
         row.set("chunks", self.tape.checkpoints()).set("bytes", counts(&self.bytes));
-        row.set("file_bytes", self.tape.len_bytes()).set("ring_bytes", said(whole, session.ring_bytes));
-        row.set("string_limit", said(whole, session.string_limit)).set("classes", Value::from(self.classes()));
+        row.set("file_bytes", self.tape.len_bytes()).set("ring_bytes", said(of_recorder, session.ring_bytes));
+        row.set("string_limit", said(of_recorder, session.string_limit)).set("classes", Value::from(self.classes()));
         row.set("notes", said(whole, words(&session.notes)));
         stacks::fill(&mut row, session, self.stacks.as_ref());
         row.set("command_exit", end.and_then(|end| shell_status(end.command_exit)));
-        row.set("own_calls", end.map(|end| end.own_calls)).set("recorder_cpu_ns", end.map(|end| end.self_cpu_ns));
-        row.set("recorder_peak_rss", end.map(|end| end.self_peak_rss));
+        let recorded = end.filter(|_| session.imported.is_empty());
+        row.set("own_calls", recorded.map(|end| end.own_calls));
+        row.set("recorder_cpu_ns", recorded.map(|end| end.self_cpu_ns));
+        row.set("recorder_peak_rss", recorded.map(|end| end.self_peak_rss));
         row
     }
 
@@ -473,7 +479,7 @@ impl<'a> TapeFacts<'a> {
         for note in &session.notes {
             lines.add("note", &printable(note));
         }
-        if let Some(end) = self.tape.end() {
+        if let Some(end) = self.tape.end().filter(|_| session.imported.is_empty()) {
             let cpu = end.self_cpu_ns / 1_000_000;
             let own = format!(
                 "{} calls (not recorded), {cpu} ms of CPU, {} MiB at most",
@@ -494,7 +500,13 @@ impl<'a> TapeFacts<'a> {
             lines.add("written by", &format!("format {major}.{minor}"));
             return;
         }
-        lines.add("recorded", &printable(session.target.as_bytes()));
+        if session.imported.is_empty() {
+            lines.add("recorded", &printable(session.target.as_bytes()));
+        } else {
+            let from = printable(format!("{}, from {}", session.imported, session.target).as_bytes());
+            lines.add("imported", &from);
+            lines.add("", "not in such a log: CPUs, users, cgroups, scheduling, senders of signals, block I/O, the kernel, and what strace's own -e left out");
+        }
         lines.whole("command", &systape_events::values::words::shell(&session.arguments));
         lines.add("selection", &printable(&session.selection.join(&b' ')));
         if !session.call_filters.is_empty() {
@@ -507,10 +519,16 @@ impl<'a> TapeFacts<'a> {
             }
         }
         lines.add("host", &printable(&session.hostname));
-        let kernel =
-            format!("{} {} {}, {} CPUs", session.kernel_release, session.kernel_version, session.machine, session.cpus);
+        let kernel = match session.imported.is_empty() {
+            true => format!(
+                "{} {} {}, {} CPUs",
+                session.kernel_release, session.kernel_version, session.machine, session.cpus
+            ),
+            false => format!("not known; calls are those of {}", session.machine),
+        };
         lines.add("kernel", &printable(kernel.as_bytes()));
-        let writer = format!("record {}, format {major}.{minor}", session.tool_version);
+        let program = if session.imported.is_empty() { "record" } else { "analyze" };
+        let writer = format!("{program} {}, format {major}.{minor}", session.tool_version);
         lines.add("written by", &printable(writer.as_bytes()));
     }
 

@@ -16,6 +16,7 @@ pub(crate) mod export;
 pub(crate) mod fds;
 pub(crate) mod files;
 mod idle;
+pub(crate) mod import;
 pub(crate) mod info;
 pub(crate) mod kills;
 pub(crate) mod listing;

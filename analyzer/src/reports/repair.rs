@@ -224,7 +224,11 @@ pub(crate) fn redact_to(tape: &Tape, redactor: &Redactor, file: &File) -> Result
 /// The device that ids of copies come from.
 pub(crate) const RANDOM: &str = "/dev/urandom";
 
-fn random_id() -> Result<[u8; 16]> {
+/// A random id for a new tape.
+///
+/// # Errors
+/// There is no device for random numbers.
+pub(super) fn random_id() -> Result<[u8; 16]> {
     let mut id = [0; 16];
     File::open(RANDOM).and_then(|mut random| random.read_exact(&mut id)).context("no random tape id")?;
     Ok(id)

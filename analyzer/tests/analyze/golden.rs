@@ -38,7 +38,7 @@ fn goldens() {
         }
     }
     // what writes a file, needs a directory of tapes or is asked by a client is tested elsewhere
-    const NOT_HERE: [&str; 11] = [
+    const NOT_HERE: [&str; 12] = [
         "repair",
         "redact",
         "cut",
@@ -48,6 +48,7 @@ fn goldens() {
         "export perfetto",
         "export pprof",
         "export firefox",
+        "import strace",
         "mcp",
         "open",
     ];

@@ -23,6 +23,7 @@ mod gaps;
 mod golden;
 mod habits;
 mod held;
+mod import;
 mod ledger;
 mod life;
 mod lines;

@@ -142,6 +142,7 @@ fn answer_by(ask: Ask, place: &Place, view: &View, words: &str, tape: &str) -> R
         Operands::TapeAndCopy => format!("{tape} copy.tape"),
         Operands::TapeAndFile => format!("{tape} expect.txt"),
         Operands::Table => format!("-i {tape}"),
+        Operands::Logs => "x.log".to_owned(),
     };
     let output = if view.takes("output") { "-o out.svg" } else { "" };
     let got = ask(place, &format!("{} {words} {output} {operands}", view.name));
@@ -198,8 +199,9 @@ fn taken(view: &View) -> Vec<String> {
 
 #[test]
 fn every_option_of_every_view_has_an_effect() {
-    // what they write is compared in tests/heavy/cut.rs; what a client is told in tests/analyze/mcp.rs, what a browser gets in open.rs
-    let views = || VIEWS.iter().filter(|view| !["cut", "merge", "mcp", "open"].contains(&view.name));
+    // what they write is compared in tests/heavy/cut.rs and tests/analyze/import.rs; what a client is told in tests/analyze/mcp.rs, what a
+    // browser gets in open.rs
+    let views = || VIEWS.iter().filter(|view| !["cut", "merge", "import strace", "mcp", "open"].contains(&view.name));
     let plain = views().map(|view| (*view, String::new()));
     let forms = views().flat_map(|view| ["json", "csv"].map(|form| (*view, format!("--format {form}"))));
     let view = |name: &str| *VIEWS.iter().find(|view| view.name == name).expect("a view");

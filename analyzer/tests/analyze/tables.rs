@@ -268,8 +268,7 @@ fn tables() -> Vec<Rows> {
 }
 
 fn rows_of(all: &[Rows], report: &str, command: &str) -> Vec<Rows> {
-    let word = command.split(' ').next().unwrap_or_default();
-    let report = if OF_FILES.contains(&word) { word } else { report };
+    let report = OF_FILES.into_iter().find(|name| command.starts_with(&format!("{name} "))).unwrap_or(report);
     let rows: Vec<Rows> = all.iter().filter(|rows| rows.report == report).cloned().collect();
     assert!(!rows.is_empty(), "{report} is not in the registry");
     rows

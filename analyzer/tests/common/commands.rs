@@ -120,10 +120,11 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
             "redact TAPE OUT",
             "cut TAPE OUT --time 0,90%",
             "merge TAPE -o OUT",
+            concat!("import strace ", env!("CARGO_MANIFEST_DIR"), "/../testdata/strace/whole.log -o OUT"),
             concat!("assert TAPE ", env!("CARGO_MANIFEST_DIR"), "/../testdata/expect.txt"),
         ],
     ),
 ];
 
 /// The words that begin the name of a report that is about a file.
-pub const OF_FILES: [&str; 6] = ["check", "repair", "redact", "cut", "merge", "assert"];
+pub const OF_FILES: [&str; 7] = ["check", "repair", "redact", "cut", "merge", "assert", "import strace"];

@@ -125,6 +125,9 @@ pub const WORDS: &[(&str, &str, &str)] = &[
     ("families", "", "--families syscall"),
     ("show_files", "", "-y"),
     ("output", "", "-o out.svg"),
+    ("of_pid", "", "--of-pid 7"),
+    ("date", "", "--date 2026-11-30"),
+    ("machine", "", "--machine aarch64"),
 ];
 
 /// Why a command in `text`, `'analyze …'` with words in capitals for what to put there, is refused.

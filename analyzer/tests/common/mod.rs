@@ -266,6 +266,7 @@ fn push(builder: &mut SegmentBuilder, row: &Row<'_>) -> u32 {
         state: row.state,
         unselected: row.unselected,
         args: row.args,
+        unknown: 0,
         fd,
         fd2: FD_NONE,
     });

@@ -87,6 +87,9 @@ impl Line<'_> {
         if found.is_none() && value::is_empty_array(self.segment, self.row, kind) {
             return out.extend_from_slice(b"[]");
         }
+        if self.segment.args.is_unknown(self.row, at) {
+            return out.push(b'?');
+        }
         let number = value::narrow(kind, args[at]);
         match kind {
             _ if value::flag_set(call, at, args).is_some() => {

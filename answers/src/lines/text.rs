@@ -292,8 +292,9 @@ pub fn arguments(out: &mut Vec<u8>, scratch: &mut ValueScratch, segment: &Loaded
     let captured = segment.captured(row);
     let mut first = true;
     for (at, arg) in call.args.iter().enumerate() {
-        let empty =
-            || (value::narrow(arg.kind, args[at]) == 0 && !value::shows_zero(arg.kind)) || ignored(call, at, args);
+        let unknown = segment.args.is_unknown(row, at);
+        let zero = || !unknown && value::narrow(arg.kind, args[at]) == 0 && !value::shows_zero(arg.kind);
+        let empty = || zero() || ignored(call, at, args);
         if matches!(arg.kind, ArgKind::HighHalf) || (!look.show_zeros && empty()) {
             continue;
         }
@@ -307,6 +308,10 @@ pub fn arguments(out: &mut Vec<u8>, scratch: &mut ValueScratch, segment: &Loaded
         }
         if bytes.is_none() && value::is_empty_array(segment, row, arg.kind) {
             out.extend_from_slice(b"[]");
+            continue;
+        }
+        if unknown {
+            out.push(b'?');
             continue;
         }
         if at == 5 && call.name == "mmap" {

@@ -122,6 +122,21 @@ impl Spool {
     }
 }
 
+/// Standard input of any kind as a file that can be read from its beginning: itself, or a copy of everything from the pipe.
+///
+/// # Errors
+/// It is a terminal or closed, longer than 4 GiB, or the disk is full.
+pub fn as_file() -> Result<File> {
+    let mut input = input()?;
+    let is_file = input.metadata().is_ok_and(|metadata| metadata.is_file());
+    if is_file && input.stream_position().is_ok_and(|at| at == 0) {
+        return Ok(input);
+    }
+    let mut copy = tempfile::tempfile_in(std::env::temp_dir()).with_context(cannot_keep)?;
+    keep(&mut input, &mut copy, MOST).with_context(cannot_keep)?;
+    Ok(copy)
+}
+
 fn cannot_keep() -> String {
     let dir = std::env::temp_dir();
     format!("cannot keep standard input in {} (TMPDIR names another directory)", dir.display())

@@ -270,6 +270,11 @@ pub fn rfc3339(real: Real) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
+/// Midnight (UTC) that begins a day written `2026-11-30`, ns since 1970; None: it is no day from 1970 on.
+pub fn parse_date(text: &str) -> Option<u64> {
+    u64::try_from(parse_rfc3339(&format!("{text}T00:00:00Z"))?).ok()
+}
+
 /// ns since 1970 of an RFC 3339 time with `Z` or an offset; a time without either is UTC. None when it is not one.
 pub(crate) fn parse_rfc3339(text: &str) -> Option<i64> {
     let (date, time) = text.split_once(['T', 't', ' '])?;

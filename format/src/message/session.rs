@@ -101,6 +101,7 @@ pub(crate) fn write_session(s: &Session) -> Builder<HeapAllocator> {
     }
     b.set_recording(&s.recording);
     b.set_cut_tasks(s.cut_tasks);
+    b.set_imported(&s.imported);
     b.set_with_self(s.with_self);
     b.set_needs(s.needs);
     b.set_preemptible(s.preemptible);
@@ -269,6 +270,7 @@ pub(crate) fn read_session(header: &Header, message: &Message<'_>) -> Result<Ses
         cut: Some(Window { from: r.get_cut_from(), to: r.get_cut_to() }).filter(|cut| cut.to != 0),
         recording: data(SESSION, r.get_recording())?,
         cut_tasks: r.get_cut_tasks(),
+        imported: text(SESSION, r.get_imported())?,
         with_self: r.get_with_self(),
         needs: r.get_needs(),
         preemptible: r.get_preemptible(),

@@ -8,7 +8,8 @@ use crate::column::{Name, bits, get, need, put, put_repeating, put_running, put_
 use crate::error::{Error, Result, capnp_err};
 use crate::header::Header;
 use crate::model::{
-    Args, BESIDE, ByteStatus, CallState, Captured, Core, Dict, FD_FIRST, FD_NONE, Fds, NEEDS, SECOND_VALUE, Time,
+    Args, BESIDE, ByteStatus, CPU_NONE, CallState, Captured, Core, Dict, FD_FIRST, FD_NONE, Fds, NEEDS, SECOND_VALUE,
+    Time,
 };
 use crate::order::PickedRows;
 use crate::payload::{Message, list_len, new_message};
@@ -148,7 +149,10 @@ pub(crate) fn write_time(c: &Columns, window_start: u64) -> Builder<HeapAllocato
     let carry0 = if c.carry_rows > 0 { c.start[0] } else { 0 };
     b.set_carry_start0(carry0);
     put(b.reborrow().init_carry_start_delta(), &deltas(&c.start[..c.carry_rows], carry0));
-    put(b.init_cpu(), &c.cpu);
+    // of no call known: the column is absent
+    if c.cpu.iter().any(|&cpu| cpu != CPU_NONE) {
+        put(b.init_cpu(), &c.cpu);
+    }
     message
 }
 
@@ -223,8 +227,14 @@ fn same_rows(what: &'static str, header: &Header, core: &Core) -> Result<()> {
     Ok(())
 }
 
-/// The args message. `order` is the column order; `ret` and `args` are by insertion id, `ids` the ids in row order.
-pub(crate) fn write_args(order: &[u32], ids: &[u32], ret: &[i64], args: &[[u64; 6]]) -> Builder<HeapAllocator> {
+/// The args message. `order` is the column order; `ret`, `args` and `unknown` are by insertion id, `ids` the ids in row order.
+pub(crate) fn write_args(
+    order: &[u32],
+    ids: &[u32],
+    ret: &[i64],
+    args: &[[u64; 6]],
+    unknown: &[u8],
+) -> Builder<HeapAllocator> {
     let n = order.len();
     let mut message = new_message(n * 32 + 1024);
     let mut b = message.init_root::<schema::syscalls_args::Builder<'_>>();
@@ -240,6 +250,10 @@ pub(crate) fn write_args(order: &[u32], ids: &[u32], ret: &[i64], args: &[[u64; 
             part.iter_mut().zip(args[id as usize]).for_each(|(column, arg)| column[at] = arg);
         }
         columns.iter_mut().zip(&part).for_each(|(column, part)| column.extend_from_slice(&part[..ids.len()]));
+    }
+    if unknown.iter().any(|&bits| bits != 0) {
+        let bits: Vec<u8> = order.iter().map(|&id| unknown[id as usize]).collect();
+        put(b.reborrow().init_unknown(), &bits);
     }
     let mut list = b.init_args(6);
     (0..).zip(&columns).for_each(|(k, column)| put_repeating(list.reborrow().get(k), column));
@@ -269,6 +283,13 @@ pub(crate) fn read_args(header: &Header, message: &Message<'_>, core: &Core, pic
     for (k, col) in list.iter().enumerate() {
         need(Name { block: ARGS, column: "args" }, col, n, &mut column)?;
         picked.each(&column, |row, v| out.args[row][k] = v);
+    }
+    if get(Name { block: ARGS, column: "unknown" }, r.get_unknown().map_err(&err)?, n, &mut column)? {
+        if let Some(bits) = column.iter().find(|&&bits| bits > 0x3f) {
+            return Err(Error::invalid(ARGS, format!("unknown arguments {bits:#x}")));
+        }
+        out.unknown = vec![0; n];
+        picked.each(&column, |row, v| out.unknown[row] = v as u8);
     }
     Ok(out)
 }

@@ -138,6 +138,8 @@ pub struct Session {
     pub cut_tasks: bool,
     /// Id that is the same in all tapes of one recording, 16 bytes; empty = the tape's id.
     pub recording: Vec<u8>,
+    /// Name of the program that wrote the text from which the tape was made, e.g. `strace`; empty = it was recorded.
+    pub imported: String,
 }
 
 /// How much of the past a recorder kept in memory, from which a tape was written.
@@ -598,6 +600,8 @@ pub enum GapCause {
     /// No event is missing: /proc of a process that existed at the start was not read in time. Family
     /// [`Family::State`]: its executable, directory and open files, [`Family::Process`]: its arguments.
     NotRead = 18,
+    /// Lines of an imported log ([`Session::imported`]) that were not understood, perhaps calls.
+    NotUnderstood = 19,
 }
 
 impl GapCause {
@@ -623,6 +627,7 @@ impl GapCause {
             Self::OverShare => "over-share",
             Self::Hidden => "hidden",
             Self::NotRead => "not-read",
+            Self::NotUnderstood => "not-understood",
         }
     }
 }
@@ -808,6 +813,8 @@ pub struct SyscallRow {
     pub unselected: bool,
     /// Arguments of the call; those the call does not have are 0.
     pub args: [u64; 6],
+    /// Bit n: argument n is not known, see [`Args::unknown`].
+    pub unknown: u8,
     /// File of the first fd argument: [`FD_NONE`], [`FD_UNKNOWN`], or an index into the segment's fd names.
     pub fd: u32,
     /// File of the second fd argument. Of a call that opens or removes a file, which has none, that file, as the kernel names it; older
@@ -850,6 +857,29 @@ pub struct Args {
     pub ret: Vec<i64>,
     /// Arguments, as [`SyscallRow::args`] has them.
     pub args: Vec<[u64; 6]>,
+    /// Bits of arguments that are not known: bit n of argument n. Their values are [`NO_MATTER`], or 0. Empty = all are known.
+    pub unknown: Vec<u8>,
+}
+
+/// Value of an argument that is not known, where that changes nothing: it is a pointer that is not null, or the kernel does not
+/// read it.
+pub const NO_MATTER: u64 = u64::MAX;
+
+impl Args {
+    /// The arguments of `row`, to derive something from. None: they were not recorded, or one that matters is not known.
+    #[inline]
+    pub fn of(&self, row: usize) -> Option<&[u64; 6]> {
+        let args = self.args.get(row)?;
+        let unknown = self.unknown.get(row).copied().unwrap_or(0);
+        let matters = |(at, value): (usize, &u64)| unknown >> at & 1 != 0 && *value != NO_MATTER;
+        (unknown == 0 || !args.iter().enumerate().any(matters)).then_some(args)
+    }
+
+    /// Whether the value of argument `at` of `row` is not known.
+    #[inline]
+    pub fn is_unknown(&self, row: usize, at: usize) -> bool {
+        self.unknown.get(row).is_some_and(|bits| at < 8 && bits >> at & 1 != 0)
+    }
 }
 
 /// Files of the fd arguments of each row.

@@ -62,6 +62,7 @@ pub fn session() -> Session {
         containers: vec![container("4d")],
         cut: Some(systape_format::model::Window { from: 901, to: 5000 }),
         cut_tasks: true,
+        imported: "strace".into(),
         recording: vec![7; 16],
         kept: Some(Kept { last: 30, ring_bytes: 1 << 28, full: true, recording_open: 7 }),
         labels: vec![b"host=web3".to_vec(), b"run=7".to_vec()],

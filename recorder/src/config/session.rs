@@ -52,6 +52,7 @@ pub(crate) fn collect(config: &RecordConfig) -> Session {
         ));
     }
     Session {
+        imported: String::new(),
         cut: None,
         cut_tasks: false,
         // that of the tape, until several are made of one recording

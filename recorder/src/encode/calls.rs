@@ -197,6 +197,7 @@ impl Calls {
             state,
             unselected: false,
             args,
+            unknown: 0,
             fd,
             fd2,
         };

@@ -9,6 +9,7 @@ use systape_format::reader::Tape;
 use systape_format::table::TableDef;
 
 use super::Config;
+use crate::import::LogFile;
 use systape_answers::render::out::{Out, TakesRows};
 use systape_answers::values::debuginfod::DebuginfodSources;
 use systape_answers::values::new_file::NewFile;
@@ -29,6 +30,8 @@ pub enum Operands {
     Table,
     /// Tapes and directories of tapes; the current directory without one.
     Tapes,
+    /// Logs of another program.
+    Logs,
 }
 
 /// One view.
@@ -119,6 +122,15 @@ pub enum AnswerFn {
         make: fn(&Config) -> Result<Option<NewFile>>,
         /// Writes it.
         run: fn(&Config, &[PathBuf], Option<&mut NewFile>, &mut Out) -> Result<Verdict>,
+    },
+    /// Writes a tape of logs.
+    Imports {
+        /// Finds the logs.
+        find: fn(&Config) -> Result<Vec<LogFile>>,
+        /// Makes the tape before rights are given up.
+        make: fn(&Config) -> Result<NewFile>,
+        /// Fills it.
+        run: fn(&Config, &[LogFile], &mut NewFile, &mut Out) -> Result<Verdict>,
     },
     /// Makes a file of the answers of other views to the same tape.
     Composes {

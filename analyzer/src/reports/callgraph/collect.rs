@@ -193,7 +193,7 @@ impl Reader<'_> {
                 _ => weight.untimed = 1,
             }
             if self.bytes {
-                let moved = moved(info, state, core.errno[row], args.ret.get(row).copied(), args.args.get(row));
+                let moved = moved(info, state, core.errno[row], args.ret.get(row).copied(), args.of(row));
                 (weight.bytes, weight.short) = (moved.least(), moved.is_short().into());
             }
             if self.folds && rests(info, None) {

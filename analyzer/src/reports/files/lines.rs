@@ -201,7 +201,7 @@ impl Reader for Lines<'_> {
 
 /// The flags of the open in `row`, as in the listing; None: not known.
 fn open_flags(segment: &Loaded, row: usize) -> Option<(u64, String)> {
-    let (info, args) = (segment.call(row), segment.args.args.get(row)?);
+    let (info, args) = (segment.call(row), segment.args.of(row)?);
     let flags = systape_abi::open_flags(info.abi);
     let value = if info.name == "creat" {
         // O_CREAT|O_WRONLY|O_TRUNC

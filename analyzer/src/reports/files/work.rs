@@ -83,7 +83,7 @@ impl Work {
         work.first = segment.time.start.get(row).copied();
         work.last = work.first.map(|start| start.saturating_add(segment.core.dur[row]));
         work.opens = u64::from(info.io == ContentIo::Open);
-        let flags = segment.args.args.get(row).map_or(0, |args| args[3]);
+        let flags = segment.args.of(row).map_or(0, |args| args[3]);
         // the loader maps programs and libraries, which are not read by calls anyway
         let maps = matches!(&*info.name, "mmap" | "mmap2") && flags & MAP_DENYWRITE == 0;
         work.mapped = maps && state.returned() && !failed(state, errno);

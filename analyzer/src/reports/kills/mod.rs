@@ -210,6 +210,9 @@ fn missing(session: &Session, signals: bool, life: bool) -> Option<String> {
     match (signals, life) {
         (false, _) => Some(match families::why_left_out(session, Family::Signal) {
             Some(why) => format!("signals were not recorded ({why}): who sent them is not known"),
+            None if !session.imported.is_empty() => {
+                "signals were not imported from the log: who sent them is not known".to_owned()
+            }
             None => "signals were not recorded (record --families ...,signal): who sent them is not known".to_owned(),
         }),
         (_, false) => Some(

@@ -97,7 +97,7 @@ fn pick(question: &mut Question<'_>, signals: &[u32]) {
         if let Some(segment) = base.map(|base| base.load(&question.book, &mut holes)) {
             let signal = |row: usize| {
                 let at = signal_at(&segment.call(row).name)?;
-                Some(*segment.args.args.get(row)?.get(at)? as u32)
+                Some(*segment.args.of(row)?.get(at)? as u32)
             };
             let sent = |row: &u32| signal(*row as usize).is_some_and(|signal| signals.contains(&signal));
             let rows: Vec<u32> = (0..segment.rows() as u32).filter(sent).collect();
@@ -164,8 +164,7 @@ impl SegmentLines for KillLines<'_> {
         let known = start_known(segment.core.state[row], start, self.form.open);
         let time = if known { stamps.text(TIME, start) } else { stamps.word(TIME, "?") };
         // both are ints
-        let argument =
-            |at| segment.args.args.get(row).map_or_else(|| "?".to_owned(), |args| (args[at] as i32).to_string());
+        let argument = |at| segment.args.of(row).map_or_else(|| "?".to_owned(), |args| (args[at] as i32).to_string());
         // of tgkill the thread, which stands behind its group
         let target = usize::from(segment.call(row).name == "tgkill");
         let result = match outcome(segment, row) {

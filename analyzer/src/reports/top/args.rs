@@ -179,6 +179,9 @@ fn field(loaded: &Loaded, row: usize, name: &str, scratch: &mut ValueScratch) ->
             return CallField::text(&text);
         }
     }
+    if loaded.args.is_unknown(row, at) {
+        return CallField::UNKNOWN;
+    }
     let kind = call.args[at].kind;
     let raw = value::narrow(kind, args[at]);
     match kind {

@@ -195,6 +195,7 @@ impl Copied {
                 state,
                 unselected,
                 args: args.args.get(row).copied().unwrap_or_default(),
+                unknown: args.unknown.get(row).copied().unwrap_or(0),
                 fd: fds.fd.get(row).copied().unwrap_or(FD_NONE),
                 fd2: fds.fd2.get(row).copied().unwrap_or(FD_NONE),
             })));

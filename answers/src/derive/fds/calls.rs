@@ -118,7 +118,7 @@ impl Calls<'_> {
         if info.effect == Effect::None {
             return;
         }
-        let Some(args) = segment.args.args.get(row) else {
+        let Some(args) = segment.args.of(row) else {
             if matters(info.effect) {
                 each(start, task, Change::Forgets);
             }
@@ -217,7 +217,7 @@ impl Calls<'_> {
     fn used(&mut self, row: usize, column: usize, info: &CallInfo) -> Option<(i32, Option<Arc<[u8]>>)> {
         let segment = self.segment;
         let at = info.fd_args[column]?;
-        let fd = *segment.args.args.get(row)?.get(at)? as i32;
+        let fd = *segment.args.of(row)?.get(at)? as i32;
         let stored = if column == 0 { &segment.fds.fd } else { &segment.fds.fd2 };
         let number = *stored.get(row)?;
         if fd < 0 {

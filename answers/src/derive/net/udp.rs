@@ -192,8 +192,7 @@ impl Talk {
     /// The same with who called, and when.
     fn by(self, segment: &Loaded, row: usize) -> Self {
         // one that may only have looked is no call of theirs
-        let counts =
-            takes(segment.call(row), segment.core.state[row], segment.args.args.get(row)) != ReceiveTakes::Unknown;
+        let counts = takes(segment.call(row), segment.core.state[row], segment.args.of(row)) != ReceiveTakes::Unknown;
         let start = segment.time.start.get(row).copied().filter(|_| counts || self.errors > 0);
         Self {
             task: Some(segment.task(row).clone()),
@@ -221,7 +220,7 @@ pub fn found(segment: &Loaded, row: usize) -> Option<Found> {
     for (at, sends) in [(info.io.writes(), true), (info.io.reads(), false)] {
         match at.map_or(Named::Other, |at| socket(segment, row, at)) {
             Named::Udp(name) => {
-                let (args, ret) = (segment.args.args.get(row), segment.args.ret.get(row).copied());
+                let (args, ret) = (segment.args.of(row), segment.args.ret.get(row).copied());
                 let talk = Talk::of(info, sends, state, errno, ret, args)?;
                 return Some(Found::Talk(key(segment, row, name), Box::new(talk.by(segment, row))));
             }
@@ -269,7 +268,7 @@ fn peer(segment: &Loaded, row: usize, connected: Option<&[u8]>) -> Value {
         None => {
             let sends = matches!(info.args[at].kind, ArgKind::SockaddrIn { .. });
             let known = segment.core.state[row] != CallState::LostEnter;
-            let null = known && segment.args.args.get(row).is_some_and(|args| args[at] == 0);
+            let null = known && segment.args.of(row).is_some_and(|args| args[at] == 0);
             if null || (!sends && segment.core.errno[row] != 0) { connected() } else { Value::Unknown }
         }
     }

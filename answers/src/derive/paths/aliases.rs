@@ -38,7 +38,7 @@ impl Change {
     pub fn of(segment: &Loaded, row: usize) -> Option<Self> {
         const RENAME_EXCHANGE: u64 = 2;
         let name = segment.call(row).name.as_str();
-        let flags = segment.args.args.get(row).and_then(|args| args.get(4).copied()).unwrap_or(0);
+        let flags = segment.args.of(row).and_then(|args| args.get(4).copied()).unwrap_or(0);
         match Self::of_name(name)? {
             Self::Moves if name == "renameat2" && flags & RENAME_EXCHANGE != 0 => Some(Self::Swaps),
             change => Some(change),

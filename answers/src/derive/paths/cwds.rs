@@ -111,7 +111,7 @@ pub fn fill(history: &History, segment: &mut Loaded, rows: impl Iterator<Item = 
     let mut numbers = FxHashMap::default();
     for row in rows.filter(|row| *row >= segment.core.carry_rows) {
         let on = on[segment.core.call[row] as usize];
-        let Some(given) = segment.args.args.get(row) else { continue };
+        let Some(given) = segment.args.of(row) else { continue };
         let cwd = |at: usize| given[at] as i32 == AT_FDCWD;
         let on = on.map(|at| at.is_some_and(cwd));
         if on == [false; 2] || !starts(segment.core.state[row]) {

@@ -273,7 +273,7 @@ fn change<T>(loaded: &Loaded, row: usize) -> Option<Event<T>> {
             Event::Moves { who: task, to, end }
         }
         Effect::Unshare => {
-            let flags = loaded.args.args.get(row).map_or(UNSHARES, |args| args[0]);
+            let flags = loaded.args.of(row).map_or(UNSHARES, |args| args[0]);
             if flags & UNSHARES == 0 {
                 return None;
             }

@@ -105,7 +105,7 @@ fn path(segment: &Loaded, row: usize, at: usize) -> Option<Use<'_>> {
     let text = value.filter(|value| value.status.has_bytes() && value.status != ByteStatus::Redacted);
     let given = text.map(|value| value.bytes.as_slice());
     let cut = text.is_some_and(|value| !value.status.is_whole());
-    let args = segment.args.args.get(row);
+    let args = segment.args.of(row);
     let known = segment.core.state[row] != CallState::LostEnter;
     let null = known && args.is_some_and(|args| args.get(at) == Some(&0));
     let name = match given {
@@ -124,7 +124,7 @@ fn path(segment: &Loaded, row: usize, at: usize) -> Option<Use<'_>> {
 /// What the call is on if its path is `given`.
 fn empty(segment: &Loaded, row: usize, at: usize, given: Given) -> Name<'_> {
     let ended = (segment.core.state[row], segment.core.errno[row]);
-    match empty_path::on(segment.call(row), at, given, segment.args.args.get(row), ended) {
+    match empty_path::on(segment.call(row), at, given, segment.args.of(row), ended) {
         EmptyPathTarget::Base => base(segment, row, at).unwrap_or(Name::Unknown),
         EmptyPathTarget::Nothing => Name::Nothing,
         EmptyPathTarget::Unknown => Name::Unknown,
@@ -150,7 +150,7 @@ fn is_nowhere(segment: &Loaded, row: usize, at: usize) -> bool {
     let Some(dir) = empty_path::dir(segment.call(row), at).filter(|_| segment.core.errno[row] == EBADF) else {
         return false;
     };
-    let value = segment.args.args.get(row).and_then(|args| args.get(dir));
+    let value = segment.args.of(row).and_then(|args| args.get(dir));
     value.is_some_and(|fd| *fd as i32 != AT_FDCWD) && segment.fd_path(row, dir) == FdPath::None
 }
 
@@ -158,7 +158,7 @@ fn is_nowhere(segment: &Loaded, row: usize, at: usize) -> bool {
 fn base(segment: &Loaded, row: usize, at: usize) -> Option<Name<'_>> {
     match empty_path::dir(segment.call(row), at) {
         None => Some(Name::InCwd(b".")),
-        Some(dir) => match *segment.args.args.get(row)?.get(dir)? as i32 {
+        Some(dir) => match *segment.args.of(row)?.get(dir)? as i32 {
             AT_FDCWD => Some(Name::InCwd(b".")),
             _ => descriptor(segment, row, dir),
         },

@@ -332,7 +332,7 @@ impl Calls<'_, '_> {
         // a descriptor of a directory that paths are relative to
         let args = segment.call(row).args.iter().enumerate();
         for (at, _) in args.filter(|(_, arg)| matches!(arg.kind, ArgKind::DirFd)) {
-            let value = segment.args.args.get(row).and_then(|args| args.get(at));
+            let value = segment.args.of(row).and_then(|args| args.get(at));
             is.add(match segment.fd_path(row, at) {
                 FdPath::None => OnFile::NOTHING,
                 FdPath::Unknown if value.is_some_and(|fd| *fd as i32 == systape_abi::AT_FDCWD) => OnFile::NOTHING,

@@ -411,7 +411,7 @@ fn objects(
     let args = segment.args(core).unwrap_or_default();
     let mut numbers: FxHashMap<Vec<u8>, u32> = FxHashMap::default();
     for (row, file) in files.iter_mut().enumerate() {
-        let (Some(object), Some(args)) = (object_of[core.call[row] as usize], args.args.get(row)) else { continue };
+        let (Some(object), Some(args)) = (object_of[core.call[row] as usize], args.of(row)) else { continue };
         let Some(name) = object(args) else { continue };
         *file = *numbers.entry(name).or_insert_with_key(|name| {
             names.push(name.clone());

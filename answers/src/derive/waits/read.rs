@@ -54,7 +54,7 @@ pub fn wait(segment: &Loaded, row: usize, ns: u64) -> Option<Event> {
         }
         ThreadAct::Rest
     } else {
-        let (address, role) = futex::role(name, segment.args.args.get(row)?)?;
+        let (address, role) = futex::role(name, segment.args.of(row)?)?;
         let names = match role {
             Role::Waits(asks) => {
                 let memory = segment.captured(row).iter().find(|value| value.arg == BESIDE);

@@ -322,7 +322,7 @@ impl<'a> Part<'a> {
         }
         let segment = self.segment;
         if sort == CallSort::Plain && segment.call(row).name == "clone" {
-            let flags = segment.args.args.get(row).map_or(CLONE_VFORK, |args| args[0]);
+            let flags = segment.args.of(row).map_or(CLONE_VFORK, |args| args[0]);
             if flags & CLONE_VFORK != 0 {
                 return;
             }

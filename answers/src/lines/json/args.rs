@@ -113,6 +113,9 @@ impl Arguments<'_> {
 
     /// A value without captured bytes.
     fn scalar(&mut self, out: &mut Vec<u8>, call: &CallInfo, at: usize, args: &[u64; 6], row: usize) {
+        if self.segment.args.is_unknown(row, at) {
+            return out.extend_from_slice(b"null");
+        }
         let kind = call.args[at].kind;
         let raw = value::narrow(kind, args[at]);
         if matches!(kind, ArgKind::Fd | ArgKind::DirFd) {
@@ -239,7 +242,10 @@ impl Arguments<'_> {
         }
         out.extend_from_slice(b",\"missing\":");
         optional(out, value::missing(value.status).map(str::as_bytes));
-        let _ = write!(ByteText(out), ",\"addr\":\"{addr:#x}\"}}");
+        let _ = match self.segment.args.is_unknown(row, at) {
+            true => write!(ByteText(out), ",\"addr\":null}}"),
+            false => write!(ByteText(out), ",\"addr\":\"{addr:#x}\"}}"),
+        };
     }
 }
 

@@ -19,6 +19,7 @@ mod forced;
 mod freezer;
 mod fuse;
 mod identities;
+mod imported;
 mod in_flight;
 mod kills;
 mod left_out;

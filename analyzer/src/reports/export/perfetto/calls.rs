@@ -140,8 +140,11 @@ impl CallWriter<'_> {
         value
     }
 
-    /// A value without captured memory; None: a null pointer to a string.
+    /// A value without captured memory; None: it is not known, or a null pointer to a string.
     fn scalar(&mut self, info: &CallInfo, at: usize, args: &[u64; 6], row: usize) -> Option<Value> {
+        if self.segment.args.is_unknown(row, at) {
+            return None;
+        }
         let kind = info.args[at].kind;
         let number = value::narrow(kind, args[at]);
         self.text.clear();
@@ -195,7 +198,10 @@ impl CallWriter<'_> {
                 let place = (row, at);
                 let (text, scratch) = (&mut self.text, &mut self.scratch);
                 if !value::captured(text, scratch, self.segment, place, found, FlagStyle::FULL) {
-                    return Value::PointerValue(addr);
+                    return match self.segment.args.is_unknown(row, at) {
+                        true => self.string("?"),
+                        false => Value::PointerValue(addr),
+                    };
                 }
             }
         }

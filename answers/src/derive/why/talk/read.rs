@@ -268,7 +268,7 @@ impl<'a> CallReader<'a> {
         let core = &segment.core;
         if pipe {
             // a pipeline reads its standard input; workers read their jobs, and shells their children, from other descriptors
-            let counts = way == Way::Out || segment.args.args.get(row).is_some_and(|args| args[0] == 0);
+            let counts = way == Way::Out || segment.args.of(row).is_some_and(|args| args[0] == 0);
             return (counts && core.dur[row] >= SHORT).then_some(Act::Pipe(name, way));
         }
         // nothing was there, or the call failed: no answer
