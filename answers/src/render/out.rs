@@ -112,7 +112,11 @@ pub enum ListingPiece {
 
 /// Standard output without std's line buffer, which searches every write for its last newline.
 struct Stdout {
-    file: BufWriter<StdoutFile>,
+    #[cfg(unix)]
+    file: BufWriter<File>,
+    /// Its descriptor cannot be had twice there, and std's own is used.
+    #[cfg(not(unix))]
+    file: BufWriter<io::Stdout>,
     /// Something was written: the line of progress stays as long as nothing is.
     begun: bool,
     /// The width of a terminal that lines are made to fit; None: they are as they are.
