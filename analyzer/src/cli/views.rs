@@ -81,7 +81,7 @@ pub(crate) const QUESTIONS: &[(&str, &[(&str, &str)])] = &[
             ("path", "where the time of a thread went, across whom it waited for"),
             ("rate", "how many calls began when, as a line over time"),
             ("report", "all of it as a page for a browser, in one file"),
-            ("open", "the tape in the viewer, in a browser: every report, time line, calls"),
+            ("open", "the tape in a browser: every report, a time line, all calls"),
         ],
     ),
     (

@@ -107,7 +107,7 @@ fn notes(survey: &LogSurvey, facts: &LogFacts) -> Vec<String> {
     add(survey.whole_seconds, "strace ran with -t: times are whole seconds");
     add(
         survey.form == Some(TimeForm::Day) && facts.midnight.is_none(),
-        "strace ran with -t or -tt: the day is not known ('analyze import strace --date' says it), so no time of day is shown",
+        "strace ran with -t or -tt: the day is not known ('analyze import strace --day' says it), so no time of day is shown",
     );
     notes
 }

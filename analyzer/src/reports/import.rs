@@ -69,7 +69,7 @@ struct Options {
 
     /// Day on which the log begins, of times without one (strace -t, -tt): 2026-11-30. Times of day are taken for UTC
     #[arg(long, value_name = "DAY")]
-    date: Option<String>,
+    day: Option<String>,
 
     /// Process of lines that name none (strace without -f)
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..=4_194_304))]
@@ -106,10 +106,10 @@ impl LogMachine {
 }
 
 fn midnight(own: &Options) -> Result<Option<u64>> {
-    let Some(day) = &own.date else { return Ok(None) };
+    let Some(day) = &own.day else { return Ok(None) };
     match clock::parse_date(day) {
         Some(midnight) => Ok(Some(midnight)),
-        None => bail!("--date {day}: a day is written 2026-11-30"),
+        None => bail!("--day {day}: a day is written 2026-11-30"),
     }
 }
 

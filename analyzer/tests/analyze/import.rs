@@ -162,7 +162,7 @@ fn a_log_that_cannot_be_dated_is_refused() {
     fs::write(place.path("x.log"), "1796070471.5 close(3) = 0\n").unwrap();
     import(&place, "--of-pid 7 x.log");
     assert!(place.analyze("import strace x.log").err.contains("never overwrites"));
-    assert_eq!(place.analyze("import strace --date 2026 x.log").status, 2);
+    assert_eq!(place.analyze("import strace --day 2026 x.log").status, 2);
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn lines_for_people() {
     command.current_dir(tapes()).args(["list", "stacks-1.2.tape", "gone.tape", "ledger-1.3.tape"]);
     let text = String::from_utf8(command.output().unwrap().stdout).unwrap();
     let expected = "\
-START                     TIME  HOST    EVENTS  LOST      SIZE  TAPE             STATE           RECORDED
+start                   length  host    events  lost      size  tape             state           recorded
 2026-11-21T05:48:19Z  2.000 ms  node7        5    47   4.6 KiB  ledger-1.3.tape  events missing  system-wide
 2026-11-23T02:18:31Z    3.70 s  (none)    1508     0  38.1 KiB  stacks-1.2.tape  complete        command chain
 ?                            ?  ?            ?     ?         ?  gone.tape        not read        no such file

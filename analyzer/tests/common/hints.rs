@@ -126,7 +126,7 @@ pub const WORDS: &[(&str, &str, &str)] = &[
     ("show_files", "", "-y"),
     ("output", "", "-o out.svg"),
     ("of_pid", "", "--of-pid 7"),
-    ("date", "", "--date 2026-11-30"),
+    ("day", "", "--day 2026-11-30"),
     ("machine", "", "--machine aarch64"),
 ];
 
