@@ -511,13 +511,31 @@ fn cgroup_ids(filters: &Filters, session: &Session) -> Result<Option<FxHashSet<u
     Ok(Some(ids))
 }
 
-/// Whether the start of a call is its real start; otherwise it began at that time or before.
-pub fn start_known(state: CallState, start: u64, window_open: u64) -> bool {
-    match state {
-        CallState::LostEnter | CallState::CloneChild => false,
-        // from before the recording; of an imported log without durations only the end is not known
-        CallState::BeganBefore | CallState::InFlight => start > window_open,
-        _ => true,
+/// The beginning of a tape's time, which calls may be older than.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TapeStart {
+    /// When the window was opened, ns of CLOCK_MONOTONIC.
+    pub open: u64,
+    /// The tape was made of a log: of a call without a duration the start is known, and not the end.
+    imported: bool,
+}
+
+impl TapeStart {
+    /// The beginning of the tape of `session`.
+    pub fn of(session: &Session) -> Self {
+        Self { open: session.window_open, imported: !session.imported.is_empty() }
+    }
+
+    /// Whether the start of a call is its real start; otherwise it began at that time or before.
+    pub fn is_known(self, state: CallState, start: u64) -> bool {
+        match state {
+            // a thread may become a target, or a tape begin, while it is in a call
+            CallState::BeganBefore => self.imported && start > self.open,
+            CallState::LostEnter | CallState::CloneChild => false,
+            // open from before the recording until its end
+            CallState::InFlight => start > self.open,
+            _ => true,
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use crate::render::paint;
 use crate::render::stamp::Stamps;
 use crate::values::output;
 use systape_events::calls::CallInfo;
-use systape_events::filter::start_known;
+use systape_events::filter::TapeStart;
 use systape_events::load::{FdPath, Loaded};
 use systape_events::loss::{self, Hole};
 use systape_events::values::num;
@@ -82,7 +82,7 @@ impl LineFormat for PerfTraceText<'_> {
             look: self.look,
             stamps: &self.stamps,
             lead: &self.lead,
-            window_open: self.session.window_open,
+            tape_start: TapeStart::of(self.session),
             segment,
             tasks,
             open,
@@ -105,7 +105,7 @@ struct TextLines<'a> {
     look: Look,
     stamps: &'a Stamps,
     lead: &'a [u8],
-    window_open: u64,
+    tape_start: TapeStart,
     segment: &'a Loaded,
     /// `comm/tid ` of each task.
     tasks: Vec<Vec<u8>>,
@@ -145,7 +145,7 @@ fn columns(text: &[u8]) -> usize {
 impl TextLines<'_> {
     fn time(&self, out: &mut Vec<u8>, row: usize) {
         let start = self.segment.time.start[row];
-        let known = start_known(self.segment.core.state[row], start, self.window_open);
+        let known = self.tape_start.is_known(self.segment.core.state[row], start);
         self.stamps.listed(out, known.then_some(start));
         out.push(b' ');
     }

@@ -3,11 +3,6 @@
 
 #[cfg(unix)]
 use std::fs::File;
-// a second descriptor of standard output; elsewhere than on unix it cannot be had twice, and std's own is used
-#[cfg(unix)]
-use std::fs::File as StdoutFile;
-#[cfg(not(unix))]
-use std::io::Stdout as StdoutFile;
 use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;
 #[cfg(unix)]

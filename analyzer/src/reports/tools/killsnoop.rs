@@ -19,7 +19,7 @@ use systape_answers::render::label::TapeLabel;
 use systape_answers::render::out::Out;
 use systape_answers::render::stamp::{Column, Stamps};
 use systape_answers::values::say::Verdict;
-use systape_events::filter::start_known;
+use systape_events::filter::TapeStart;
 use systape_events::load::{Base, Loaded};
 use systape_events::loss::Hole;
 use systape_events::picked::Picked;
@@ -119,14 +119,14 @@ struct Kills<'a> {
     /// Those of losses are the listing's.
     listing: PerfTraceText<'a>,
     stamps: Stamps,
-    open: u64,
+    open: TapeStart,
 }
 
 impl<'a> Kills<'a> {
     fn new(context: &Context<'a>) -> Self {
         let session = context.question.tape.session();
         let listing = PerfTraceText::new(session, context.config.look, context.stamps(), &TapeLabel::default());
-        Self { listing, stamps: context.stamps(), open: session.window_open }
+        Self { listing, stamps: context.stamps(), open: TapeStart::of(session) }
     }
 }
 
@@ -161,7 +161,7 @@ impl SegmentLines for KillLines<'_> {
     fn row(&mut self, out: &mut Vec<u8>, row: usize, more: &[u8]) {
         let (segment, stamps) = (self.segment, &self.form.stamps);
         let (start, task) = (segment.time.start[row], segment.task(row));
-        let known = start_known(segment.core.state[row], start, self.form.open);
+        let known = self.form.open.is_known(segment.core.state[row], start);
         let time = if known { stamps.text(TIME, start) } else { stamps.word(TIME, "?") };
         // both are ints
         let argument = |at| segment.args.of(row).map_or_else(|| "?".to_owned(), |args| (args[at] as i32).to_string());

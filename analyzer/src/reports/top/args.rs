@@ -16,7 +16,7 @@ use systape_answers::values::say::Verdict;
 use systape_events::call_files;
 use systape_events::calls::CallInfo;
 use systape_events::families;
-use systape_events::filter::start_known;
+use systape_events::filter::TapeStart;
 use systape_events::group::value::Value;
 use systape_events::load::{FdPath, Loaded};
 use systape_events::moved::Moved;
@@ -51,7 +51,7 @@ pub(super) fn answer(config: &Config, tape: &Tape, asked: &Asked<'_>, out: &mut 
     let mut context = Context::about(config, tape, &[Family::Syscall])?;
     let question = &context.question;
     let value = asked.value.map(|name| name.strip_prefix(ARGS).unwrap_or(name));
-    let read = Read { wanted: &wanted, plan: &plan, value, since: session.window_open };
+    let read = Read { wanted: &wanted, plan: &plan, value, since: TapeStart::of(session) };
     let mut sums = Sums::of_all();
     let coverage = Scan::passing(
         question,
@@ -73,7 +73,7 @@ struct Read<'a> {
     plan: &'a Plan,
     value: Option<&'a str>,
     /// When the recording began.
-    since: u64,
+    since: TapeStart,
 }
 
 /// A field of a call.
@@ -108,7 +108,7 @@ impl Read<'_> {
         for row in rows {
             let state = loaded.core.state[row];
             let start = loaded.time.start[row];
-            let second = start.checked_sub(self.since).filter(|_| start_known(state, start, self.since));
+            let second = start.checked_sub(self.since.open).filter(|_| self.since.is_known(state, start));
             let cpu = loaded.time.cpu.get(row).copied().filter(|cpu| *cpu != CPU_NONE);
             let seen = SeenEvent {
                 name: &loaded.call(row).long_name,

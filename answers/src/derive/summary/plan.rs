@@ -8,7 +8,7 @@ use systape_format::model::{CPU_NONE, Call, CallState, ERRNO_ANY, LedgerRow, Ses
 use super::mode::SummaryMode;
 use systape_events::call_files::{NO_FILE, unseen};
 use systape_events::calls::CallInfo;
-use systape_events::filter::{failed, start_known};
+use systape_events::filter::{TapeStart, failed};
 use systape_events::group::by::GroupKey;
 use systape_events::group::env;
 use systape_events::group::of_cgroup::OfCgroup;
@@ -23,7 +23,7 @@ pub struct Plan {
     /// The labels of the tape.
     labels: Option<Arc<[u8]>>,
     /// When the recording began.
-    began: u64,
+    began: TapeStart,
     /// What [`GroupKey::Second`] counts.
     slices: Slices,
 }
@@ -86,13 +86,19 @@ impl Plan {
             }
             all.push(*key);
         }
-        Self { keys: all, owners: OfCgroup::default(), labels: None, began: 0, slices: Slices::default() }
+        Self {
+            keys: all,
+            owners: OfCgroup::default(),
+            labels: None,
+            began: TapeStart::default(),
+            slices: Slices::default(),
+        }
     }
 
     /// Plan with the same keys; what cgroups belong to, and when the recording began, is what `session` tells.
     pub fn naming(mut self, session: &Session) -> Self {
         self.owners = OfCgroup::of(session, &self.keys);
-        self.began = session.window_open;
+        self.began = TapeStart::of(session);
         self.slices = Slices { from: session.window_open, width: 1_000_000_000 };
         self.labels = (!session.labels.is_empty()).then(|| session.labels.join(&b' ').into());
         self
@@ -211,7 +217,7 @@ impl Plan {
 
     /// The second of the recording in which a call that is in `state` began at `start`; None: that is not known, or no key needs it.
     pub fn second(&self, state: CallState, start: u64) -> Option<u32> {
-        if !self.by_time() || !start_known(state, start, self.began) {
+        if !self.by_time() || !self.began.is_known(state, start) {
             return None;
         }
         let since = start.checked_sub(self.slices.from)?;
