@@ -16,7 +16,7 @@ SHELL_SCRIPTS := .ci/run $(wildcard scripts/*.sh)
 PROGRAMS := -p systape-recorder -p systape-analyzer -p systape
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build static-record static static-sql dist deb image test-packages test-service test-kernels viewer viewer-test viewer-shots test test-unit test-e2e test-exports test-sql test-all test-fleet test-recipes package-check cross check clippy lint-sql lint deny fuzz stories bench-peers bench-why bench-layers bench-scale man install uninstall clean
+.PHONY: help demo build python python-test static-record static static-sql dist deb image test-packages test-service test-kernels viewer viewer-test viewer-shots test test-unit test-e2e test-exports test-sql test-all test-fleet test-recipes package-check cross check clippy lint-sql lint deny fuzz stories bench-peers bench-why bench-layers bench-scale man install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -30,6 +30,17 @@ build: ## record, analyze, systape and (with Rust 1.94 or newer) analyze-sql in 
 	@SQL=$(SQL) scripts/sql.sh build
 	@scripts/split-debug.sh $(BIN)/record $(BIN)/analyze $$(ls $(BIN)/analyze-sql 2>/dev/null)
 	@$(MAKE) --no-print-directory man
+
+python: ## the package for Python, as a wheel in target/wheels (docs/python.md)
+	@scripts/setup.sh build
+	@scripts/setup.sh python
+	@scripts/python.sh build
+
+python-test: ## the same, its tests beside Parquet, polars, pandas, pyarrow and DuckDB (builds analyze-sql: minutes), and its types
+	@scripts/setup.sh test
+	@scripts/setup.sh python
+	@scripts/python.sh test
+	@scripts/python.sh lint
 
 test: ## install what is missing, run every test but those of test-sql and test-kernels (BPF tests need root or sudo)
 	@scripts/setup.sh test
@@ -55,7 +66,7 @@ test-sql: ## the tests of analyze sql and analyze export, beside DuckDB (builds 
 	@SQL=$(SQL) scripts/sql.sh test
 
 # An emulated machine shares its CPU with whoever else is here: what fails runs once more, and fails if it fails again
-test-all: test lint-sql test-sql fuzz package-check test-recipes ## test, test-sql, fuzz, package-check, test-recipes and test-kernels with the oldest kernel and the newest: before a release; docs/reliability.md has the day
+test-all: test lint-sql test-sql python-test fuzz package-check test-recipes ## test, test-sql, python-test, fuzz, package-check, test-recipes and test-kernels with the oldest kernel and the newest: before a release; docs/reliability.md has the day
 	@$(MAKE) --no-print-directory test-kernels SQL=no RELEASES="bullseye sid" || \
 		{ echo "test-all: kernels, once more"; $(MAKE) --no-print-directory test-kernels SQL=no RELEASES="bullseye sid"; }
 
@@ -90,8 +101,9 @@ cross: ## type-check analyze for arm64 (Linux and macOS) and WebAssembly
 check: ## formatting, lock files, shell syntax, generated code
 	@scripts/setup.sh test
 	$(CARGO) fmt --all --check
-	@for workspace in . sql fuzz; do $(CARGO) metadata --locked --format-version 1 --manifest-path $$workspace/Cargo.toml >/dev/null || exit 1; done
+	@for workspace in . sql fuzz python; do $(CARGO) metadata --locked --format-version 1 --manifest-path $$workspace/Cargo.toml >/dev/null || exit 1; done
 	$(CARGO) fmt --check --manifest-path sql/Cargo.toml
+	$(CARGO) fmt --check --manifest-path python/Cargo.toml
 	for script in $(SHELL_SCRIPTS); do bash -n $$script || exit 1; done
 	$(CARGO) test -q --workspace --test schema --test current
 
@@ -110,6 +122,7 @@ deny: ## licences, sources and advisories of dependencies (cargo-deny, if it is 
 		echo "deny: SKIPPED: cargo-deny is not installed (cargo install --locked cargo-deny)" >&2; exit 0; fi; \
 	$(CARGO) deny check bans licenses sources || exit 1; \
 	(cd sql && $(CARGO) deny check bans licenses sources) || exit 1; \
+	(cd python && $(CARGO) deny check bans licenses sources) || exit 1; \
 	if $(CARGO) deny fetch db >/dev/null 2>&1; then $(CARGO) deny check advisories; \
 	else echo "deny: SKIPPED advisories: the database cannot be fetched" >&2; fi
 

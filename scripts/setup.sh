@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing to build (setup.sh build), to build and test (setup.sh test), to measure beside other tracers
-# (setup.sh bench), to boot other kernels (setup.sh kernels), to fuzz (setup.sh fuzz) or to ask Spark (setup.sh fleet); does
-# nothing when all is there.
+# (setup.sh bench), to boot other kernels (setup.sh kernels), to fuzz (setup.sh fuzz), to ask Spark (setup.sh fleet) or to build and test
+# the package for Python (setup.sh python); does nothing when all is there.
 # Debian and Ubuntu; elsewhere it says what to install. Asks for nothing but, where needed, sudo's password.
 set -euo pipefail
 
@@ -190,6 +190,11 @@ if [ "$wanted" = fleet ]; then
     need python3-pip python3 -m pip --version
 fi
 
+if [ "$wanted" = python ]; then
+    need python3 command -v python3
+    need python3-venv python3 -c 'import ensurepip, venv'
+fi
+
 if [ ${#missing[@]} -gt 0 ]; then
     command -v apt-get >/dev/null ||
         die "missing: ${missing[*]} (Debian's names); install them with this system's package manager, see docs/install.md"
@@ -229,6 +234,17 @@ python_package() {
 }
 # The judge of analyze sql and of what is exported: a database of its own.
 if [ "$wanted" = test ] || [ "$wanted" = fleet ]; then python_package python duckdb 2.0.1; fi
+# What builds the package for Python, what it is compared with, and the oldest polars that it supports
+if [ "$wanted" = python ]; then
+    tools=$target/python-venv
+    [ -x "$tools/bin/python3" ] || python3 -m venv "$tools" || die "python3 could not make an environment in $tools"
+    if ! [ -e "$tools/installed-1" ]; then
+        say "installing maturin, polars, pandas, pyarrow, DuckDB and pytest in $tools"
+        "$tools/bin/python3" -m pip install -q --disable-pip-version-check maturin==1.16.0 'polars[cloudpickle]==2.1.0' pandas==3.1.1 \
+            pyarrow==26.0.1 duckdb==2.0.1 pytest==9.2.0 mypy==2.4.1 && touch "$tools/installed-1" || die "pip could not install them"
+    fi
+    python_package python-oldest polars 1.37.1
+fi
 # What asks the tapes of many machines: 500 MB
 if [ "$wanted" = fleet ]; then python_package spark pyspark 4.3.0; fi
 # The judges of the other exports: Perfetto's protos, a parser of strace's listings (which also draws: without what it draws with),

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # analyze-sql, a workspace of its own (sql/): its engine needs Rust 1.94 and takes minutes to build. `sql.sh build` makes it beside
-# analyze, `sql.sh test` compares it with analyze and DuckDB, `sql.sh fleet` what it exports with Spark, `sql.sh lint` runs clippy.
+# analyze, `sql.sh test` compares it with analyze and DuckDB, `sql.sh fleet` what it exports with Spark, `sql.sh lint` runs clippy,
+# `sql.sh build-for-tests` makes what other tests compare with.
 # SQL=no leaves all out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -25,6 +26,9 @@ test)
     PYTHONPATH=$PWD/target/python ANALYZE=$target/release/analyze ANALYZE_SQL=$target/$profile/analyze-sql \
         python3 sql/tests/against_duckdb.py
     ;;
+build-for-tests)
+    make --profile "$profile"
+    ;;
 fleet)
     make --profile "$profile"
     PYTHONPATH=$PWD/target/python:$PWD/target/spark ANALYZE=$target/release/analyze ANALYZE_SQL=$target/$profile/analyze-sql \
@@ -34,7 +38,7 @@ lint)
     cargo clippy --locked --profile "$profile" --all-targets --manifest-path sql/Cargo.toml --target-dir "$target" -- -D warnings
     ;;
 *)
-    echo "usage: scripts/sql.sh build|test|fleet|lint" >&2
+    echo "usage: scripts/sql.sh build|build-for-tests|test|fleet|lint" >&2
     exit 2
     ;;
 esac

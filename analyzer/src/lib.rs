@@ -5,7 +5,7 @@
 //!
 //! | storey | what is there |
 //! |---|---|
-//! | `frames` | tables as typed columns, for `analyze-sql` |
+//! | `frames` | tables as typed columns, for `analyze-sql`, Python and `analyze export arrow` |
 //! | `cli` | reads the command line, opens the tape, calls a view; says why an answer is empty |
 //! | `reports` | one file a report, each with its [`View`](exercise::View) |
 //! | `asked` | the command line as typed and settled; what a view is |
@@ -17,6 +17,9 @@
 
 #![warn(clippy::missing_errors_doc, clippy::print_stderr, clippy::print_stdout)]
 
+use std::ffi::OsString;
+use std::process::ExitCode;
+
 mod asked;
 mod cli;
 pub mod frames;
@@ -25,11 +28,21 @@ mod reports;
 
 #[cfg(unix)]
 pub use cli::mcp::sql::{SQL_STARTER, run_sql_starter};
-pub use cli::run::{run, run_confined};
 #[cfg(target_os = "linux")]
 pub use systape_answers::derive::stacks::debug_files::READER;
 #[cfg(target_os = "linux")]
 pub use systape_answers::values::{debuginfod::FETCHER, fetcher::run_fetcher};
+
+/// Executes the command line, in a sandbox unless it says otherwise; messages go to stderr. This thread and those
+/// made later stay in the sandbox: only for a process that does nothing else.
+pub fn run_confined(words: impl IntoIterator<Item = OsString>) -> ExitCode {
+    cli::run::run_confined(words, frames::export::write)
+}
+
+/// Executes the command line, without a sandbox; messages go to stderr.
+pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
+    cli::run::run(words, frames::export::write)
+}
 
 /// What tests and benches use besides; nothing else may.
 #[doc(hidden)]

@@ -68,6 +68,13 @@ impl Filters {
         !self.paths.is_empty() || !self.not_paths.is_empty()
     }
 
+    /// Whether there is a filter on threads, processes, users or cgroups.
+    pub fn by_task(&self) -> bool {
+        let numbers = !self.pids.is_empty() || !self.tids.is_empty();
+        let names = !self.users.is_empty() || !self.comms.is_empty() || !self.not_comms.is_empty();
+        numbers || names || !self.cgroups.is_empty()
+    }
+
     /// Whether a thread with that name passes.
     fn named(&self, comm: &[u8]) -> bool {
         let any = |globs: &[String]| globs.iter().any(|glob| glob::matches(glob.as_bytes(), comm));

@@ -98,6 +98,7 @@ pub(crate) fn answer(
             None => bail!("{} makes one file of one tape", config.view.title()),
         },
         AnswerFn::Judges { run, .. } => (run(config, &tape, out), true),
+        AnswerFn::Tables { .. } => bail!("{} writes tables of tapes, which it opens itself", config.view.title()),
         AnswerFn::Imports { .. } => bail!("{} reads logs, and no tape", config.view.title()),
         AnswerFn::Serves(_) => bail!("{} is asked by a client, about no tape alone", config.view.title()),
     };

@@ -29,7 +29,8 @@ const OTHERS: &systape_abi::Habits = &[
     (&["folded", "speedscope", "collapsed", "stackcollapse"], "analyze callgraph --folded"),
     (&["chrome", "systrace", "ftrace", "trace", "pftrace", "ctf", "otel", "jaeger"], "analyze export perfetto -o FILE"),
     (&["jsonl", "ndjson"], "analyze export json DIR FILE"),
-    (&["sqlite", "duckdb", "arrow", "sql"], "analyze export parquet DIR FILE"),
+    (&["sqlite", "duckdb", "sql"], "analyze export parquet DIR FILE"),
+    (&["feather", "ipc", "polars", "pandas"], "analyze export arrow -o OUT FILE"),
     (&["text", "txt"], "analyze FILE"),
 ];
 
@@ -158,7 +159,7 @@ mod tests {
         assert_eq!(asked("analyze export parquet out t.tape"), there("export", &["parquet", "out", "t.tape"]));
         assert_eq!(asked("analyze help export csv"), there("export", &["csv", "--help"]));
         let unknown = Asked::Unknown(
-            "there is no export 'straces': perfetto, firefox, strace, pprof, parquet, json, csv; did you mean 'strace'?"
+            "there is no export 'straces': perfetto, firefox, strace, pprof, arrow, parquet, json, csv; did you mean 'strace'?"
                 .to_owned(),
         );
         assert_eq!(asked("analyze export straces t.tape"), unknown);
@@ -166,7 +167,7 @@ mod tests {
         assert_eq!(asked("analyze help sql"), there("sql", &["--help"]));
         for words in ["analyze export", "analyze export --help", "analyze help export"] {
             let Asked::Overview(text) = asked(words) else { panic!("{words}") };
-            for form in ["perfetto", "firefox", "strace", "pprof", "parquet", "json", "csv"] {
+            for form in ["perfetto", "firefox", "strace", "pprof", "arrow", "parquet", "json", "csv"] {
                 assert!(text.contains(&format!("\n  {form} ")), "{text}");
             }
         }

@@ -10,9 +10,9 @@ use systape_cli::Stop;
 use systape_format::reader::Tape;
 
 use crate::asked::config::Config;
-use crate::asked::config::view::AnswerFn;
 #[cfg(unix)]
 use crate::asked::config::view::ServedTo;
+use crate::asked::config::view::{AnswerFn, WriteTables};
 use crate::cli::answer::{self, check_name};
 use crate::cli::beside;
 use crate::cli::card;
@@ -45,11 +45,11 @@ const USAGE: u8 = 2;
 const LOSS: u8 = 3;
 
 /// Executes the command line, in a [`sandbox`] unless it says otherwise; messages go to stderr. This thread and those
-/// made later stay in the sandbox: only for a process that does nothing else.
-pub fn run_confined(words: impl IntoIterator<Item = OsString>) -> ExitCode {
+/// made later stay in the sandbox: only for a process that does nothing else. Tables are written by `tables`.
+pub(crate) fn run_confined(words: impl IntoIterator<Item = OsString>, tables: WriteTables) -> ExitCode {
     let words: Vec<OsString> = words.into_iter().collect();
     match beside::asked(&words) {
-        beside::Asked::Here => resolve(words, true),
+        beside::Asked::Here => resolve(words, true, tables),
         beside::Asked::Overview(text) => print(|out| out.write_all(text.as_bytes())),
         beside::Asked::Unknown(text) => {
             complain(&format!("{text} (see 'analyze export --help')"));
@@ -62,12 +62,12 @@ pub fn run_confined(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// Executes the command line, without a sandbox; messages go to stderr.
-pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
-    resolve(words, false)
+/// Executes the command line, without a sandbox; messages go to stderr. Tables are written by `tables`.
+pub(crate) fn run(words: impl IntoIterator<Item = OsString>, tables: WriteTables) -> ExitCode {
+    resolve(words, false, tables)
 }
 
-fn resolve(words: impl IntoIterator<Item = OsString>, confined: bool) -> ExitCode {
+fn resolve(words: impl IntoIterator<Item = OsString>, confined: bool, tables: WriteTables) -> ExitCode {
     let words: Vec<OsString> = words.into_iter().collect();
     let names_tape = card::is_asked(&words);
     let asked = match parse::parse(card::without_trace(words)) {
@@ -99,7 +99,7 @@ fn resolve(words: impl IntoIterator<Item = OsString>, confined: bool) -> ExitCod
     if asked.names_none() && config.file == Path::new(DEFAULT_TAPE) && config.file.exists() {
         complain(&format!("reads {DEFAULT_TAPE}, as no tape is named"));
     }
-    let answered = answer(&config, confined);
+    let answered = answer(&config, confined, tables);
     let spilled = |verdict| {
         spill::end()?.iter().for_each(|text| complain(text));
         Ok(verdict)
@@ -132,7 +132,7 @@ fn status(result: Result<Verdict>, fail_on_loss: bool) -> ExitCode {
     }
 }
 
-fn answer(config: &Config, confined: bool) -> Result<Verdict> {
+fn answer(config: &Config, confined: bool, write: WriteTables) -> Result<Verdict> {
     if let (AnswerFn::Lists(run), true) = (config.view.run, config.file.as_os_str().is_empty()) {
         return run(config, views::VIEWS, None, &mut Out::stdout(config.format)?);
     }
@@ -158,17 +158,22 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
         }
         return run(config, &logs, &mut file, &mut Out::stdout(config.format)?);
     }
-    let exports = matches!(config.view.run, AnswerFn::Exports { .. });
+    let exports = matches!(config.view.run, AnswerFn::Exports { .. } | AnswerFn::Tables { .. });
     if config.is_of_many() || exports {
         let tapes = tapes::found(std::iter::once(&config.file).chain(&config.more))?;
         several::check(config, &tapes)?;
         let mut file = match config.view.run {
-            AnswerFn::Exports { make, .. } => make(config)?,
+            AnswerFn::Exports { make, .. } | AnswerFn::Tables { make, .. } => make(config)?,
             _ => None,
         };
         if confined {
             let needs = RemainingRights::of(config, file.iter())?;
             sandbox::enter(&RemainingRights { read: tapes.iter().cloned().chain(needs.read).collect(), ..needs });
+        }
+        if let AnswerFn::Tables { asked, .. } = config.view.run {
+            let verdict = write(config, asked(config, file)?, &tapes)?;
+            several::tell_nothing(config, &tapes)?;
+            return Ok(verdict);
         }
         return several::answer(config, &tapes, file.as_mut());
     }
@@ -194,7 +199,8 @@ fn answer(config: &Config, confined: bool) -> Result<Verdict> {
         | AnswerFn::Asks(_)
         | AnswerFn::Judges { .. }
         | AnswerFn::Imports { .. }
-        | AnswerFn::Exports { .. } => None,
+        | AnswerFn::Exports { .. }
+        | AnswerFn::Tables { .. } => None,
     };
     if confined {
         sandbox::enter(&RemainingRights::of(config, file.iter())?);

@@ -32,7 +32,7 @@ use systape_answers::values::spool;
 /// One is standard input, or no file's name but a report's.
 pub(super) fn check(config: &Config, tapes: &[PathBuf]) -> Result<()> {
     if tapes.iter().any(|path| path == Path::new(spool::STDIN)) {
-        if matches!(config.view.run, AnswerFn::Exports { .. }) {
+        if matches!(config.view.run, AnswerFn::Exports { .. } | AnswerFn::Tables { .. }) {
             bail!(
                 "'-', standard input, can be read once, and {} reads a tape twice: save it to a file",
                 config.view.title()
@@ -60,9 +60,7 @@ pub(super) fn answer(config: &Config, tapes: &[PathBuf], file: Option<&mut NewFi
         (AnswerFn::Exports { run, .. }, _) => {
             // other programs read it
             let verdict = run(config, tapes, file, &mut Out::exact(config.format)?)?;
-            if let ([path], true) = (tapes, config.shown.nothing()) {
-                nothing::why(config, &open(path)?).iter().for_each(|why| complain(why));
-            }
+            tell_nothing(config, tapes)?;
             Ok(verdict)
         }
         (AnswerFn::Many(run), _) | (_, Several::Added(run)) => together(run, config, tapes),
@@ -70,6 +68,17 @@ pub(super) fn answer(config: &Config, tapes: &[PathBuf], file: Option<&mut NewFi
         (_, Several::AddedBy(run)) if config.is_by_tape() => together(run, config, tapes),
         (_, Several::Each | Several::AddedBy(_)) => each(config, tapes),
     }
+}
+
+/// Says why an export of one tape has no rows.
+///
+/// # Errors
+/// The tape cannot be opened.
+pub(super) fn tell_nothing(config: &Config, tapes: &[PathBuf]) -> Result<()> {
+    if let ([path], true) = (tapes, config.shown.nothing()) {
+        nothing::why(config, &open(path)?).iter().for_each(|why| complain(why));
+    }
+    Ok(())
 }
 
 /// One answer of all tapes.

@@ -18,6 +18,38 @@ use systape_events::load::{Base, FdPath, Loaded, OpenCalls};
 use systape_events::loss::Hole;
 use systape_events::scan::carry::Rows;
 
+/// The bounds of a query as what calls and tasks of a segment pass.
+struct CallBounds {
+    calls: Option<Vec<bool>>,
+    tasks: Option<Vec<bool>>,
+    least_ns: Option<i64>,
+}
+
+impl CallBounds {
+    fn new(frame: &Frame<'_>, loaded: &Loaded) -> Self {
+        let within = frame.within;
+        let calls = within.calls.as_ref();
+        let pids = within.pids.as_ref();
+        Self {
+            calls: calls.map(|names| loaded.calls.iter().map(|call| names.contains(&call.name)).collect()),
+            tasks: pids.map(|pids| loaded.dict.tasks.iter().map(|task| pids.contains(&task.pid)).collect()),
+            least_ns: within.least_ns,
+        }
+    }
+
+    /// Whether `row` is within them; its time is not looked at.
+    fn has(&self, loaded: &Loaded, row: usize) -> bool {
+        let core = &loaded.core;
+        let passes = |those: &Option<Vec<bool>>, at: u32| those.as_ref().is_none_or(|those| those[at as usize]);
+        passes(&self.calls, core.call[row])
+            && passes(&self.tasks, core.task[row])
+            && self.least_ns.is_none_or(|least| {
+                let known = row::duration(loaded, row).known();
+                known.is_some_and(|(ns, _)| i64::try_from(ns).is_ok_and(|ns| ns >= least))
+            })
+    }
+}
+
 impl Frame<'_> {
     /// The `rows` of a segment: the wanted columns of those that the listing shows.
     pub(super) fn calls(&self, segment: Segment<'_>, rows: Option<Rows>, holes: &mut Vec<Hole>) -> Option<Batch> {
@@ -28,8 +60,9 @@ impl Frame<'_> {
         let shown = |loaded: &Loaded, number: u32| {
             let filter = scope.segment(&loaded.dict, number);
             let all = rows.map_or(0..loaded.core.call.len(), |rows| rows.of(&loaded.core));
+            let within = CallBounds::new(self, loaded);
             let shown = |row: &usize| {
-                let inside = !timed || filter.time(&loaded.time, *row);
+                let inside = within.has(loaded, *row) && (!timed || filter.time(&loaded.time, *row));
                 inside && loaded.core.state[*row] != CallState::CloneChild && filter.core(&loaded.core, *row)
             };
             all.filter(shown).collect::<Vec<usize>>()
@@ -69,7 +102,10 @@ impl Frame<'_> {
         let open = OpenCalls::read(self.tape)?;
         let loaded = open.load(&self.question.book);
         let filter = self.question.scope.segment(&loaded.dict, u32::MAX);
-        let inside = |row: &usize| filter.core(&loaded.core, *row) && filter.time(&loaded.time, *row);
+        let within = CallBounds::new(self, &loaded);
+        let inside = |row: &usize| {
+            within.has(&loaded, *row) && filter.core(&loaded.core, *row) && filter.time(&loaded.time, *row)
+        };
         let shown: Vec<usize> = (0..loaded.rows()).filter(inside).collect();
         let maker = Maker::new(&SYSCALLS, self.wanted.iter().copied(), self.common, shown.len());
         Some(self.made(maker, &loaded, &shown))

@@ -93,6 +93,21 @@ impl Table {
         matches!(self.rows, Rows::Report(_))
     }
 
+    /// Whether its rows are calls.
+    pub(super) fn is_of_calls(&self) -> bool {
+        matches!(self.rows, Rows::Calls)
+    }
+
+    /// Whether its rows are events, each at its time.
+    pub(super) fn is_of_events(&self) -> bool {
+        matches!(self.rows, Rows::Calls | Rows::Catalogued(_) | Rows::Stored(_))
+    }
+
+    /// Whether its rows say what is missing: it is whole when all else has been read.
+    pub fn is_of_losses(&self) -> bool {
+        matches!(self.rows, Rows::Gaps)
+    }
+
     /// The families whose loss can change it, as words.
     pub fn families(&self) -> Vec<&'static str> {
         self.families.iter().map(|family| family_name(*family)).collect()

@@ -5,12 +5,17 @@
 //! Rows come in batches of plain vectors ([`Values`]), only those columns that are wanted. What is lost is asked apart
 //! ([`Source::losses`]).
 
+mod answers;
+pub mod arrow;
 mod calls;
 mod defs;
 mod events;
+pub(crate) mod export;
 mod fields;
 mod list;
 mod make;
+mod picks;
+mod read;
 mod stored;
 mod tasks;
 mod values;
@@ -27,11 +32,14 @@ use systape_format::header::BlockKind;
 use systape_format::model::{CallState, Family, LedgerRow};
 use systape_format::reader::{Segment, Tape};
 
+pub use self::answers::{ReportAnswer, ReportTable};
 pub use self::fields::{FrameField, Kind};
 use self::list::Rows;
 pub use self::list::{Table, names};
 use self::make::CommonValues;
 pub use self::make::utf8;
+pub use self::picks::RowPicks;
+pub use self::read::{PASSED, TableReading, TakePicks};
 pub use self::values::{Argument, NONE, Values};
 use crate::cli::sandbox::{self, RemainingRights};
 use crate::reports::losses::LOSS_LINES;
@@ -74,6 +82,8 @@ pub struct Bounds {
     pub pids: Option<Vec<u32>>,
     /// Names of calls, of tables of calls; None = any.
     pub calls: Option<Vec<String>>,
+    /// Least duration, ns, of tables of calls; None = any.
+    pub least_ns: Option<i64>,
 }
 
 /// A part of a table that is read at once.
@@ -123,6 +133,7 @@ pub(crate) struct Frame<'a> {
     question: Question<'a>,
     common: &'a CommonValues,
     wanted: &'a [&'a FrameField],
+    within: &'a Bounds,
 }
 
 /// The tapes that `named` stands for: files, and those in directories.
@@ -176,6 +187,15 @@ pub fn source(path: &Path) -> Result<Source> {
 }
 
 impl Source {
+    /// Leaves out the rows that `filters` do not choose.
+    ///
+    /// # Errors
+    /// They name an unknown time, user or cgroup.
+    pub(crate) fn narrowed(self, filters: Filters) -> Result<Self> {
+        Question::new(&filters, &self.tape, &[])?;
+        Ok(Self { filters, ..self })
+    }
+
     /// Tables of the tape, in the order in which they are listed.
     pub fn tables(&self) -> &[Table] {
         &self.tables
@@ -194,6 +214,11 @@ impl Source {
     /// Id of the tape, 32 hexadecimal digits.
     pub fn id(&self) -> &str {
         &self.common.tape
+    }
+
+    /// Number of segments of the tape.
+    pub fn segments(&self) -> usize {
+        self.tape.segments().len()
     }
 
     /// Refuses a table whose events were not recorded: an empty answer would look like "nothing happened".
@@ -224,6 +249,11 @@ impl Source {
                 return false;
             }
         }
+        if let (Rows::Calls, Some(least)) = (&table.rows, bounds.least_ns)
+            && u64::try_from(least).is_ok_and(|least| info.max_dur < least)
+        {
+            return false;
+        }
         match (&table.rows, &bounds.pids) {
             (Rows::Calls, Some(pids)) => pids.iter().any(|pid| info.may_contain_pid(*pid)),
             _ => true,
@@ -248,7 +278,14 @@ impl Source {
         match table.rows {
             Rows::Threads | Rows::Processes | Rows::Report(_) => vec![whole],
             _ => {
-                let segments = (0..self.tape.segments().len()).filter(|at| self.wants(table, *at, bounds));
+                // filters that name what is not there were refused
+                let question = Question::new(&self.filters, &self.tape, &[]).ok();
+                let may_match = |at: &usize| match (&table.rows, &question) {
+                    (Rows::Calls, Some(question)) => question.scope.may_match(&self.tape.segments()[*at]),
+                    _ => true,
+                };
+                let segments =
+                    (0..self.tape.segments().len()).filter(|at| self.wants(table, *at, bounds) && may_match(at));
                 let open = matches!(table.rows, Rows::Gaps)
                     || (matches!(table.rows, Rows::Calls) && self.tape.end().is_none());
                 segments.map(|at| Part { segment: Some(at), rows: None }).chain(open.then_some(whole)).collect()
@@ -258,7 +295,12 @@ impl Source {
 
     /// All parts of `table` in order of time.
     pub fn steps(&self, table: &Table) -> Vec<Step> {
-        let parts = self.parts(table, &Bounds::default());
+        self.steps_within(table, &Bounds::default())
+    }
+
+    /// The parts of `table` that may have rows within `bounds`, in order of time.
+    pub fn steps_within(&self, table: &Table, bounds: &Bounds) -> Vec<Step> {
+        let parts = self.parts(table, bounds);
         let segments: Vec<usize> = parts.iter().filter_map(|part| part.segment).collect();
         let rel = |ts: u64| Some(ts.wrapping_sub(self.common.open).cast_signed());
         let unknown = |at: &usize| {
@@ -349,6 +391,21 @@ impl Source {
         wanted: &[&FrameField],
         each: &mut (dyn FnMut(Batch) -> ControlFlow<()> + Send),
     ) -> Result<()> {
+        self.read_within(table, part, wanted, &Bounds::default(), each)
+    }
+
+    /// As [`Source::read`]; of calls only the rows within `bounds` are passed.
+    ///
+    /// # Errors
+    /// A report has no answer.
+    pub fn read_within(
+        &self,
+        table: &Table,
+        part: Part,
+        wanted: &[&FrameField],
+        bounds: &Bounds,
+        each: &mut (dyn FnMut(Batch) -> ControlFlow<()> + Send),
+    ) -> Result<()> {
         if let Rows::Report(report) = &table.rows {
             // a report says of damage what nobody has said before, so its tape is one that nobody has read
             let tape = open(&self.path)?;
@@ -358,7 +415,7 @@ impl Source {
             return answered;
         }
         let question = Question::new(&self.filters, &self.tape, &[])?;
-        let frame = Frame { tape: &self.tape, question, common: &self.common, wanted };
+        let frame = Frame { tape: &self.tape, question, common: &self.common, wanted, within: bounds };
         match (&table.rows, part.segment) {
             (Rows::Threads, _) => _ = each(frame.threads()),
             (Rows::Processes, _) => _ = each(frame.processes()),
@@ -406,8 +463,10 @@ impl Source {
         families.sort_unstable();
         families.dedup();
         let (from, to) = self.span(bounds);
-        let mut filters = Filters::none();
-        filters.time = ((from > 0).then_some(Edge::Mono(from)), (to < u64::MAX).then_some(Edge::Mono(to)));
+        let mut filters = self.filters.clone();
+        if bounds.rel != (None, None) || bounds.epoch != (None, None) {
+            filters.time = ((from > 0).then_some(Edge::Mono(from)), (to < u64::MAX).then_some(Edge::Mono(to)));
+        }
         let question = Question::new(&filters, &self.tape, &families)?;
         let sums = tables.iter().all(|table| table.counts_ledger);
         let loss = if sums && !tables.is_empty() { question.loss.of_sums() } else { question.loss };

@@ -34,7 +34,7 @@ pub enum Values {
 
 impl Values {
     /// NULL in all `rows`.
-    pub(crate) fn nulls(kind: Kind, rows: usize) -> Self {
+    pub fn nulls(kind: Kind, rows: usize) -> Self {
         match kind {
             Kind::Int | Kind::Instant => Self::Int(vec![None; rows]),
             Kind::Wide => Self::Wide(vec![None; rows]),
@@ -80,6 +80,11 @@ impl Values {
         }
     }
 
+    /// Makes a column of texts.
+    pub fn of_texts<'t>(texts: impl IntoIterator<Item = Option<&'t [u8]>>) -> Self {
+        Self::texts(texts.into_iter().map(|text| text.map(Cow::Borrowed)))
+    }
+
     /// Texts of rows: each is kept once.
     pub(crate) fn texts<'t>(texts: impl IntoIterator<Item = Option<Cow<'t, [u8]>>>) -> Self {
         let mut names: FxHashMap<Cow<'t, [u8]>, u32> = FxHashMap::default();
@@ -102,6 +107,33 @@ impl Values {
             Some(text) => Self::Text(vec![0; rows], vec![text.to_vec()]),
             None => Self::Text(vec![NONE; rows], Vec::new()),
         }
+    }
+
+    /// The values of `rows`: the index of the batch whose `columns` they are among, and of the row.
+    pub(super) fn picked(columns: &[&Self], rows: &[(u32, u32)]) -> Option<Self> {
+        fn of<T: Clone>(lists: Option<Vec<&Vec<T>>>, rows: &[(u32, u32)]) -> Option<Vec<T>> {
+            let lists = lists?;
+            rows.iter().map(|(batch, row)| lists.get(*batch as usize)?.get(*row as usize).cloned()).collect()
+        }
+        macro_rules! lists {
+            ($kind:ident) => {
+                columns.iter().map(|column| if let Self::$kind(list) = column { Some(list) } else { None }).collect()
+            };
+        }
+        Some(match columns.first()? {
+            Self::Int(_) => Self::Int(of(lists!(Int), rows)?),
+            Self::Wide(_) => Self::Wide(of(lists!(Wide), rows)?),
+            Self::Real(_) => Self::Real(of(lists!(Real), rows)?),
+            Self::Flag(_) => Self::Flag(of(lists!(Flag), rows)?),
+            Self::Map(_) => Self::Map(of(lists!(Map), rows)?),
+            Self::Text(..) => {
+                let text = |(batch, row): &(u32, u32)| match columns.get(*batch as usize) {
+                    Some(Self::Text(codes, names)) => names.get(*codes.get(*row as usize)? as usize),
+                    _ => None,
+                };
+                Self::of_texts(rows.iter().map(|place| text(place).map(Vec::as_slice)))
+            }
+        })
     }
 
     /// Leaves out the rows that are not `kept`.

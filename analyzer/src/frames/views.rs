@@ -6,12 +6,11 @@ use anyhow::{Context as _, Result};
 use systape_format::reader::Tape;
 use systape_format::table::{ColumnDef, TableDef};
 
-use super::make::{CommonValues, Maker};
-use super::values::Values;
+use super::answers::{Told, batch};
+use super::make::CommonValues;
 use super::{Batch, fields::FrameField};
 use crate::cli::{answer, views};
 use systape_answers::render::by::BY;
-use systape_answers::render::cell::{Cell, Known};
 use systape_answers::render::out::TakesRows;
 use systape_answers::render::row::Row;
 
@@ -64,9 +63,6 @@ impl Report {
     }
 }
 
-/// A value and whether it is exact.
-type Told = (Cell<'static>, Known);
-
 /// Makes batches of the rows of a report.
 struct ReportBatches<'a> {
     def: &'a TableDef,
@@ -98,16 +94,6 @@ impl TakesRows for ReportBatches<'_> {
 impl ReportBatches<'_> {
     fn pass(&mut self) -> ControlFlow<()> {
         let rows = std::mem::take(&mut self.rows);
-        let mut maker = Maker::new(self.def, self.wanted.iter().copied(), self.common, rows.len());
-        for (at, column) in self.def.columns.iter().enumerate() {
-            let make = || Values::of_cells(column.ty, self.common.open, rows.iter().map(|row| &row[at].0));
-            match column.short.suffix() {
-                None => maker.put(&column.full_name(), make),
-                Some(_) => {
-                    maker.bound(&column.full_name(), || (make(), rows.iter().map(|row| row[at].1.flag()).collect()))
-                }
-            }
-        }
-        (self.each)(Batch { rows: rows.len(), columns: maker.fields(self.wanted) })
+        (self.each)(batch(self.def, self.wanted, self.common, &rows))
     }
 }

@@ -5,6 +5,7 @@
 mod common;
 mod sources;
 
+mod arrow;
 mod asleep;
 mod block_net;
 mod clock;

@@ -205,6 +205,7 @@ fn files_are_as_open_as_the_tape() {
         "export perfetto -o out b.tape a.tape",
         "export pprof -o out a.tape",
         "export firefox -o out a.tape",
+        "export arrow -o out a.tape",
         "callgraph --svg out a.tape",
         "callgraph --svg out b.tape --diff a.tape",
         "offcpu --stacks --svg out a.tape",

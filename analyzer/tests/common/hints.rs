@@ -18,6 +18,8 @@ pub const WORDS: &[(&str, &str, &str)] = &[
     ("pods", "", "--pod web"),
     ("paths", "", "-P /no/such/file"),
     ("paths", "--of syscall", "-P /no/such/file"),
+    ("table", "", "--table threads"),
+    ("columns", "", "--columns pid"),
     ("duration", "", "--duration 1s"),
     ("events", "", "-e read"),
     ("events", "", "-e dns:*"),

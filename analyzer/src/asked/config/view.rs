@@ -102,6 +102,22 @@ pub(crate) type Ask<'a> = &'a (dyn Fn(&[String], &mut dyn TakesRows) -> Result<V
 /// Fills a file with the answers of other views.
 pub(crate) type Composer = fn(&Config, &Tape, &mut NewFile, Ask<'_>, &mut Out) -> Result<Verdict>;
 
+/// What is asked of the tables of tapes.
+#[derive(Debug)]
+pub struct TablesAsked {
+    /// Name of the table.
+    pub table: String,
+    /// Names of its columns, in their order; empty: all.
+    pub columns: Vec<String>,
+    /// Whether rows are in order of time.
+    pub ordered: bool,
+    /// The file to write; None: standard output.
+    pub file: Option<NewFile>,
+}
+
+/// Writes a table of these tapes, of the rows that pass the filters of the command line.
+pub(crate) type WriteTables = fn(&Config, TablesAsked, &[PathBuf]) -> Result<Verdict>;
+
 /// A function that answers.
 #[derive(Clone, Copy, Debug)]
 pub enum AnswerFn {
@@ -131,6 +147,14 @@ pub enum AnswerFn {
         make: fn(&Config) -> Result<NewFile>,
         /// Fills it.
         run: fn(&Config, &[LogFile], &mut NewFile, &mut Out) -> Result<Verdict>,
+    },
+    /// Writes a table of one or several tapes. Tables are made of the answers of views, so whoever starts the program writes them
+    /// ([`WriteTables`]).
+    Tables {
+        /// Makes the file before rights are given up.
+        make: fn(&Config) -> Result<Option<NewFile>>,
+        /// What is asked; the file is the one that was made.
+        asked: fn(&Config, Option<NewFile>) -> Result<TablesAsked>,
     },
     /// Makes a file of the answers of other views to the same tape.
     Composes {

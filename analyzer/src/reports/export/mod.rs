@@ -1,5 +1,6 @@
 //! `analyze export`: a tape in the form of another program.
 
+pub(crate) mod arrow;
 pub(crate) mod firefox;
 pub(crate) mod perfetto;
 pub(crate) mod pprof;

@@ -1,0 +1,38 @@
+"""docs/notebook.md: its lines run, and print what stands below them. UPDATE_GOLDEN=1 writes the outputs anew."""
+
+import contextlib
+import io
+import os
+import re
+from pathlib import Path
+from typing import Any, Dict
+
+import pytest
+
+from conftest import ROOT
+
+pl = pytest.importorskip("polars")
+
+PAGE = ROOT / "docs" / "notebook.md"
+# lines to run, and what they printed
+BLOCK = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```\n)?", re.DOTALL)
+
+
+def test_the_notebook_prints_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(__file__).parent / "tapes")
+    names: Dict[str, Any] = {}
+
+    def run(block: "re.Match[str]") -> str:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(block[1], str(PAGE), "exec"), names)
+        output = f"\n```text\n{printed.getvalue()}```\n" if printed.getvalue() else ""
+        return f"```python\n{block[1]}```\n{output}"
+
+    with pl.Config():
+        page = BLOCK.sub(run, PAGE.read_text())
+    if os.environ.get("UPDATE_GOLDEN"):
+        PAGE.write_text(page)
+    elif pl.__version__ == "2.1.0":
+        # other versions draw frames otherwise
+        assert page == PAGE.read_text()
