@@ -394,7 +394,7 @@ impl Source {
         self.read_within(table, part, wanted, &Bounds::default(), each)
     }
 
-    /// As [`Source::read`]; of calls only the rows within `bounds` are passed.
+    /// The table as [`Source::read`] reads it; of calls only the rows within `bounds` are passed.
     ///
     /// # Errors
     /// A report has no answer.
