@@ -80,11 +80,7 @@ impl WaitingBatches {
     fn forget(&mut self) {
         let mut numbers = vec![None; self.batches.len()];
         self.rows.iter().for_each(|(_, batch, _)| numbers[*batch as usize] = Some(0));
-        let mut kept = 0_u32;
-        for number in numbers.iter_mut().flatten() {
-            *number = kept;
-            kept += 1;
-        }
+        (0..).zip(numbers.iter_mut().flatten()).for_each(|(kept, number)| *number = kept);
         let mut at = 0;
         self.batches.retain(|_| {
             at += 1;

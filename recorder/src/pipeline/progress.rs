@@ -56,24 +56,35 @@ impl Progress {
     }
 }
 
-/// Number of events that are missing by cause and family.
+/// Number of events that are missing for one cause.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LossCount {
+    /// The cause, and the family of the events.
+    pub of: (GapCause, Family),
+    /// Events of which only the number is known.
+    pub lost: u64,
+    /// Calls that are counted in the ledger.
+    pub counted: u64,
+}
+
+/// Missing events by cause and family.
 #[derive(Debug, Default)]
-pub(crate) struct LossCounts(Mutex<Vec<((GapCause, Family), [u64; 2])>>);
+pub(crate) struct LossCounts(Mutex<Vec<LossCount>>);
 
 impl LossCounts {
     /// Adds `count` missing events, of which the ledger has `counted`.
     pub(crate) fn add(&self, of: (GapCause, Family), count: u64, counted: u64) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = all.iter().position(|(key, _)| *key == of).unwrap_or_else(|| {
-            all.push((of, [0; 2]));
+        let at = all.iter().position(|one| one.of == of).unwrap_or_else(|| {
+            all.push(LossCount { of, lost: 0, counted: 0 });
             all.len() - 1
         });
-        all[at].1[0] += count.saturating_sub(counted);
-        all[at].1[1] += counted;
+        all[at].lost += count.saturating_sub(counted);
+        all[at].counted += counted;
     }
 
-    /// What is missing so far: lost events, and calls that are counted in the ledger.
-    pub(crate) fn all(&self) -> Vec<((GapCause, Family), [u64; 2])> {
+    /// What is missing so far.
+    pub(crate) fn all(&self) -> Vec<LossCount> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

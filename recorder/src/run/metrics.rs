@@ -23,7 +23,7 @@ use crate::own::cpu_time::counted;
 use crate::own::memory::rss;
 use crate::own::say::say;
 use crate::pipeline::drain::DrainControl;
-use crate::pipeline::progress::Progress;
+use crate::pipeline::progress::{LossCount, Progress};
 use crate::rings::sizes::RingSizes;
 
 /// How often the file is written: Prometheus asks every 15 s to a minute.
@@ -184,10 +184,11 @@ impl MetricsSources {
         let (lost, counted) =
             ("Events of which only the number is known.", "Calls that are in every sum and in no listing.");
         let all = self.progress.losses.all();
-        for (name, help, of) in [("lost_events_total", lost, 0), ("counted_calls_total", counted, 1)] {
+        for (name, help) in [("lost_events_total", lost), ("counted_calls_total", counted)] {
             out.begin(name, "counter", help);
-            for ((cause, family), numbers) in &all {
-                out.value(name, &[("cause", cause.name()), ("family", family.name())], numbers[of]);
+            for LossCount { of: (cause, family), lost, counted } in &all {
+                let number = if name == "lost_events_total" { lost } else { counted };
+                out.value(name, &[("cause", cause.name()), ("family", family.name())], number);
             }
             if all.is_empty() {
                 // a rate needs a value before the first loss
