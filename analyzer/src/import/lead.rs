@@ -62,10 +62,10 @@ pub(super) fn split(line: &[u8]) -> (LineLead, &[u8]) {
 }
 
 /// A thread's number, its name if there is one, and what is behind them.
-type Numbered<'l> = (u32, Option<Vec<u8>>, &'l [u8]);
+type LeadingThread<'l> = (u32, Option<Vec<u8>>, &'l [u8]);
 
 /// `[pid 17] `, `[pid 17<name>] `.
-fn bracketed(line: &[u8]) -> Option<Numbered<'_>> {
+fn bracketed(line: &[u8]) -> Option<LeadingThread<'_>> {
     let inner = line.strip_prefix(b"[pid")?.trim_ascii_start();
     let (tid, after) = number(inner)?;
     let (comm, after) = comm(after);
@@ -73,7 +73,7 @@ fn bracketed(line: &[u8]) -> Option<Numbered<'_>> {
 }
 
 /// `17    `, `17<name> `.
-fn column(line: &[u8]) -> Option<Numbered<'_>> {
+fn column(line: &[u8]) -> Option<LeadingThread<'_>> {
     let (tid, after) = number(line).filter(|(tid, _)| (1..=MAX_TID).contains(tid))?;
     let (comm, after) = comm(after);
     after.starts_with(b" ").then(|| (tid as u32, comm, after.trim_ascii_start()))

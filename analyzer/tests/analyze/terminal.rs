@@ -181,8 +181,19 @@ fn every_report_fits_every_width() {
     let place = place();
     let (lines, others) = reports();
     for view in VIEWS.iter().map(|view| view.name).filter(|name| !name.is_empty() && !is_data(name)) {
-        let of_file =
-            ["repair", "redact", "cut", "merge", "report", "summary", "with-summary", "assert", "mcp", "open"];
+        let of_file = [
+            "repair",
+            "redact",
+            "cut",
+            "merge",
+            "report",
+            "summary",
+            "with-summary",
+            "assert",
+            "mcp",
+            "open",
+            "import strace",
+        ];
         assert!(
             of_file.contains(&view) || lines.iter().chain(&others).any(|line| line.starts_with(view)),
             "nobody asks for {view}"

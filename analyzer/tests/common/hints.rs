@@ -130,6 +130,7 @@ pub const WORDS: &[(&str, &str, &str)] = &[
     ("of_pid", "", "--of-pid 7"),
     ("day", "", "--day 2026-11-30"),
     ("machine", "", "--machine aarch64"),
+    ("unordered", "", "--unordered"),
 ];
 
 /// Why a command in `text`, `'analyze …'` with words in capitals for what to put there, is refused.
