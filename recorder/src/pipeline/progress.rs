@@ -22,6 +22,8 @@ pub(crate) struct Progress {
     pub lost: AtomicU64,
     /// Calls that were counted because there was no room.
     pub counted: AtomicU64,
+    /// Calls that are only counted because of an option.
+    pub filtered: AtomicU64,
     /// Missing events by cause, with those that BPF programs dropped.
     pub losses: LossCounts,
     /// The waiting data.
@@ -42,6 +44,7 @@ impl Progress {
             written: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             counted: AtomicU64::new(0),
+            filtered: AtomicU64::new(0),
             losses: LossCounts::default(),
             backlog: Backlog::new(room),
             failed: Arc::default(),

@@ -280,7 +280,7 @@ impl EncodeStage {
         self.assembler.end_names();
         self.encoded.filtered = self.assembler.filtered();
         self.encoded.totals = self.assembler.totals().clone();
-        self.progress.events.store(self.encoded.totals.sum(), Ordering::Relaxed);
+        self.tell_progress();
         self.encoded
     }
 
@@ -313,7 +313,13 @@ impl EncodeStage {
         }
         self.send();
         self.tell_status(reached);
+        self.tell_progress();
+    }
+
+    /// Passes the sums so far on to whoever shows them.
+    fn tell_progress(&self) {
         self.progress.events.store(self.assembler.totals().sum(), Ordering::Relaxed);
+        self.progress.filtered.store(self.assembler.filtered(), Ordering::Relaxed);
     }
 
     /// Begins a chunk at `ts`, before which everything is encoded.

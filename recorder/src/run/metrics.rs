@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use systape_format::model::{Family, GapCause};
 
 use crate::flight::status::Status;
 use crate::own::clock;
@@ -183,7 +184,11 @@ impl MetricsSources {
     fn losses(&self, out: &mut Exposition) {
         let (lost, counted) =
             ("Events of which only the number is known.", "Calls that are in every sum and in no listing.");
-        let all = self.progress.losses.all();
+        let mut all = self.progress.losses.all();
+        let filtered = self.progress.filtered.load(Ordering::Relaxed);
+        if filtered > 0 {
+            all.push(LossCount { of: (GapCause::Filtered, Family::Syscall), lost: 0, counted: filtered });
+        }
         for (name, help) in [("lost_events_total", lost), ("counted_calls_total", counted)] {
             out.begin(name, "counter", help);
             for LossCount { of: (cause, family), lost, counted } in &all {
@@ -242,8 +247,6 @@ fn flight(status: &Status, out: &mut Exposition) {
 mod tests {
     use std::os::unix::fs::symlink;
 
-    use systape_format::model::{Family, GapCause};
-
     use super::*;
     use crate::flight::status::Fires;
     use crate::rings::cpu_buffers::BufferBytes;
@@ -271,6 +274,7 @@ mod tests {
         let sources = sources();
         sources.progress.losses.add((GapCause::RingFull, Family::Syscall), 10, 4);
         sources.progress.losses.add((GapCause::RingFull, Family::Syscall), 1, 0);
+        sources.progress.filtered.store(5, Ordering::Relaxed);
         sources.control.fills.calls.store(250, Ordering::Relaxed);
         let text = sources.text(true, 1_500_000_000);
         let values = values(&text);
@@ -281,6 +285,7 @@ mod tests {
         let of = |name: &str| values.iter().find(|(n, _)| *n == name).unwrap_or_else(|| panic!("{name}: {text}")).1;
         assert_eq!(of("systape_lost_events_total{cause=\"ring-full\",family=\"syscall\"}"), 7.0);
         assert_eq!(of("systape_counted_calls_total{cause=\"ring-full\",family=\"syscall\"}"), 4.0);
+        assert_eq!(of("systape_counted_calls_total{cause=\"filtered\",family=\"syscall\"}"), 5.0);
         assert_eq!(of("systape_ring_fill_ratio{ring=\"calls\"}"), 0.25);
         assert!(!text.contains("ring=\"sched\""), "there is no such ring");
         assert_eq!(of("systape_start_time_seconds"), 1.5);
