@@ -177,12 +177,15 @@ static-sql: ## analyze-sql as a static file beside the others (its engine builds
 	install -m 755 $(TARGET)/sql-static/x86_64-unknown-linux-gnu/release/analyze-sql $(STATIC)/analyze-sql
 
 dist: static ## the static programs in a tar with checksums, in target/dist
+	@scripts/setup.sh pack
 	scripts/package.sh dist $(STATIC) $(TARGET)/dist
 
 deb: static ## Debian packages of the static programs, in target/dist
+	@scripts/setup.sh pack
 	scripts/package.sh deb $(STATIC) $(TARGET)/dist
 
 image: static ## a container image from scratch with the static programs (OCI layout in a tar), in target/dist
+	@scripts/setup.sh pack
 	scripts/image.sh $(STATIC) $(TARGET)/dist
 
 test-packages: deb ## install, record, analyze and remove the packages in chroots of Debian 12 and 13 (debootstrap, 300 MB; root)

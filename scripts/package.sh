@@ -6,6 +6,7 @@ set -euo pipefail
 
 kind=$1 bin=$(realpath "$2") out=$3
 cd "$(dirname "$0")/.."
+here=$PWD
 mkdir -p "$out"
 out=$(realpath "$out")
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
@@ -36,10 +37,9 @@ papers() { # dir package...
     local to=$1
     shift
     install -d "$to"
-    scripts/third-party.py licences "$@" > "$to/THIRD-PARTY"
-    scripts/third-party.py sbom "$@" > "$to/sbom.cdx.json"
+    "$here/scripts/third-party.py" licences "$@" > "$to/THIRD-PARTY"
+    "$here/scripts/third-party.py" sbom "$@" > "$to/sbom.cdx.json"
     gzip -9n "$to/THIRD-PARTY"
-    gzip -9n < CHANGELOG.md > "$to/changelog.gz"
 }
 
 # every file of ROOT has the time of the commit
@@ -56,7 +56,6 @@ dist() {
     mv "$root/usr/share" "$root/share" && rmdir "$root/usr"
     install -m 644 LICENSE-* README.md CHANGELOG.md packaging/systape.service packaging/systape.conf "$root"
     papers "$root" systape-recorder systape-analyzer systape
-    rm "$root/changelog.gz"
     install -D -m 644 -t "$root/docs" docs/*.md
     cp -r packaging/metrics packaging/upload packaging/kubernetes packaging/container packaging/slurm packaging/htcondor "$root"
     (cd "$root" && find . -type f ! -name SHA256SUMS -printf '%P\n' | sort | xargs sha256sum > SHA256SUMS)
@@ -70,6 +69,7 @@ dist() {
 build() { # package root description-lines on stdin
     local package=$1 root=$2
     mkdir -p "$root/DEBIAN" "$root/usr/share/doc/$package"
+    gzip -9n < CHANGELOG.md > "$root/usr/share/doc/$package/changelog.gz"
     {
         cat LICENSE-MIT
         [ "$package" != systape-record ] || { echo; echo "The programs that run in the kernel:"; cat LICENSE-GPL-2.0 LICENSE-BSD-2-Clause; }
@@ -151,10 +151,7 @@ END
     if [ -x "$bin/analyze-sql" ]; then
         root=$work/sql
         install -D -m 755 "$bin/analyze-sql" "$root/usr/bin/analyze-sql"
-        (cd sql && ../scripts/third-party.py licences systape-sql) > "$work/THIRD-PARTY"
-        install -D -m 644 "$work/THIRD-PARTY" "$root/usr/share/doc/systape-sql/THIRD-PARTY"
-        gzip -9n "$root/usr/share/doc/systape-sql/THIRD-PARTY"
-        (cd sql && ../scripts/third-party.py sbom systape-sql) > "$root/usr/share/doc/systape-sql/sbom.cdx.json"
+        (cd sql && papers "$root/usr/share/doc/systape-sql" systape-sql)
         build systape-sql "$root" <<END
 Section: admin
 Priority: optional

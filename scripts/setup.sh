@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing to build (setup.sh build), to build and test (setup.sh test), to measure beside other tracers
-# (setup.sh bench), to boot other kernels (setup.sh kernels), to fuzz (setup.sh fuzz), to ask Spark (setup.sh fleet) or to build and test
-# the package for Python (setup.sh python); does nothing when all is there.
+# (setup.sh bench), to make packages (setup.sh pack), to boot other kernels (setup.sh kernels), to fuzz (setup.sh fuzz), to ask Spark
+# (setup.sh fleet) or to build and test the package for Python (setup.sh python); does nothing when all is there.
 # Debian and Ubuntu; elsewhere it says what to install. Asks for nothing but, where needed, sudo's password.
 set -euo pipefail
 
@@ -136,6 +136,12 @@ if [ "$wanted" = test ]; then
     need capnproto command -v capnp
     # readers of what is exported: pprof; node, which is there for the browser, runs Perfetto's trace_processor and the Firefox Profiler's loader
     need golang-go command -v go
+fi
+
+if [ "$wanted" = pack ]; then
+    need python3 command -v python3
+    need jq command -v jq
+    need xz-utils runs xz
 fi
 
 if [ "$wanted" = bench ]; then

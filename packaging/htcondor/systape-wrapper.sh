@@ -3,7 +3,7 @@
 # under record, and its tape comes home with its output. A machine where users may not record (record needs root or file capabilities, see
 # docs/production.md) runs the job as ever.
 ad=${_CONDOR_JOB_AD:-/dev/null}
-if grep -qix 'systape *= *true' "$ad" && record --quiet -o /dev/null -- true 2>/dev/null; then
+if grep -qix 'systape *= *true' "$ad" && record --quiet -o - -- true >/dev/null 2>&1; then
     job=$(sed -n 's/^ClusterId *= *//p' "$ad").$(sed -n 's/^ProcId *= *//p' "$ad")
     # exit status and signals of the job are record's
     exec record --quiet --duration 10ms --errno '!EAGAIN' --any --max-size 200M --label "job=$job" -o "systape-$job.tape" -- "$@"
