@@ -306,3 +306,18 @@ pub fn comms() -> Vec<String> {
     let comm = |entry: fs::DirEntry| Some(fs::read_to_string(entry.path().join("comm")).ok()?.trim_end().to_owned());
     all.filter_map(comm).collect()
 }
+
+/// Temporary names are random: git's `tmp_obj_XXXXXX` and `.git/tXXXXXX`, gcc's `/tmp/ccXXXXXX.s`.
+#[must_use]
+pub fn without_random(path: &[u8]) -> String {
+    let text = String::from_utf8_lossy(path).into_owned();
+    for stem in ["tmp_obj_", ".git/t", "/cc"] {
+        if let Some(at) = text.find(stem).map(|at| at + stem.len()) {
+            let end = text[at..].find(|c: char| !c.is_ascii_alphanumeric()).map_or(text.len(), |n| at + n);
+            if end - at == 6 {
+                return format!("{}*{}", &text[..at], &text[end..]);
+            }
+        }
+    }
+    text
+}

@@ -9,6 +9,7 @@ use std::path::Path;
 use serde_json::Value;
 use systape_e2e::Lab;
 use systape_e2e::lab::run;
+use systape_e2e::more::without_random;
 
 /// Programs of the same work every time, as words of sh.
 const PROGRAMS: [(&str, &str); 11] = [
@@ -65,20 +66,23 @@ fn counted(log: &Path) -> Counts {
     counts
 }
 
-/// Files of a tape with opens, reads, writes and errors; without those whose names are of one run.
+/// Files of a tape with opens, reads, writes and errors; without those whose numbers are of one run.
 fn files(lab: &Lab, tape: &str) -> BTreeMap<String, [u64; 4]> {
     let rows = lab.analyze(&["files", "--top", "0", "--format", "json", tape]).expect(0).json();
     let number = |row: &Value, key: &str| row[key].as_u64().expect("a number");
-    let of = |row: &Value| {
+    let mut files: BTreeMap<String, [u64; 4]> = BTreeMap::new();
+    for row in &rows {
         // strace says behind the name that a file was removed, and the import passes that over
-        let file = row["file"].as_str()?.trim_end_matches(" (deleted)").to_owned();
-        let odd = ["pipe:[", "TCP:[", "/proc/", "/tmp/cc", "socket:["].iter().any(|odd| file.starts_with(odd));
-        // names that git draws by lot
-        let odd = odd || file.contains("/tmp_obj_") || file.contains("/.git/t") || file.contains("/.git/i");
-        let work = ["opens", "reads", "writes", "errors"].map(|key| number(row, key));
-        (!odd).then_some((file, work))
-    };
-    rows.iter().filter_map(of).collect()
+        let Some(file) = row["file"].as_str().map(|file| file.trim_end_matches(" (deleted)")) else { continue };
+        let odd = ["pipe:[", "TCP:[", "/proc/", "socket:["].iter().any(|odd| file.starts_with(odd));
+        if !odd {
+            // several of one run may have such a name
+            let all = files.entry(without_random(file.as_bytes())).or_default();
+            let work = ["opens", "reads", "writes", "errors"].map(|key| number(row, key));
+            all.iter_mut().zip(work).for_each(|(sum, more)| *sum += more);
+        }
+    }
+    files
 }
 
 fn prepare(lab: &Lab) {

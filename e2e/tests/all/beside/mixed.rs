@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
 
+use systape_e2e::more::without_random;
 use systape_e2e::strace::{self, Traced};
 use systape_e2e::{Call, Lab, lab};
 
@@ -133,20 +134,6 @@ impl From<&Call> for Seen {
             paths: PATH_ARGS.iter().filter_map(of).collect(),
         }
     }
-}
-
-/// Temporary names are random: git's `tmp_obj_XXXXXX` and `.git/tXXXXXX`, gcc's `/tmp/ccXXXXXX.s`.
-fn without_random(path: &[u8]) -> String {
-    let text = String::from_utf8_lossy(path).into_owned();
-    for stem in ["tmp_obj_", ".git/t", "/cc"] {
-        if let Some(at) = text.find(stem).map(|at| at + stem.len()) {
-            let end = text[at..].find(|c: char| !c.is_ascii_alphanumeric()).map_or(text.len(), |n| at + n);
-            if end - at == 6 {
-                return format!("{}*{}", &text[..at], &text[end..]);
-            }
-        }
-    }
-    text
 }
 
 fn explained(call: &str) -> Option<Returns> {
