@@ -275,6 +275,7 @@ fn death(record: &SignalLine) -> Option<Death> {
         ts: end.ts,
         sender: sender.map(|task| (task.comm.clone(), task.pid)),
         by_family: record.sent.to_own_process() || sender.is_some_and(|task| task.pid == target.ppid),
+        by_itself: record.sent.to_own_process() && record.via.is_call(),
         via: record.via.name(),
         oom: matches!(record.via, Via::Oom | Via::OomSharedMm),
         maybe: matches!(record.outcome.cause, EndedTarget::Maybe(_)),

@@ -133,6 +133,11 @@ impl Via {
         }
     }
 
+    /// Whether a call sent it: then whoever made that call is the sender.
+    pub fn is_call(self) -> bool {
+        Self::of_call(self.name()) == Some(self)
+    }
+
     /// The way a call of this name sends signals.
     fn of_call(name: &str) -> Option<Self> {
         Some(match name {

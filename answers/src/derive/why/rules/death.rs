@@ -25,9 +25,6 @@ fn broke(sig: u32) -> bool {
     matches!(sig, SIGABRT | SIGKILL | 4 | 5 | 7 | 8 | 11 | 24 | 25 | 31)
 }
 
-/// Calls that send a signal, as `via` names them.
-const CALLS: [&str; 6] = ["kill", "tkill", "tgkill", "pidfd_send_signal", "rt_sigqueueinfo", "rt_tgsigqueueinfo"];
-
 fn judge(inputs: &Inputs) -> Vec<Finding> {
     const SIGPIPE: u32 = 13;
     let worth = |death: &&Death| death.sig != SIGPIPE && (broke(death.sig) || !death.by_family);
@@ -64,8 +61,7 @@ fn finding(death: &Death, limits: &Limits) -> Finding {
             let limit = death.who.pid.and_then(|pid| limits.oom(pid));
             limit.map_or_else(String::new, |limit| format!(" for {limit}"))
         }
-        // by a call of its own; of a fault it is no sender
-        Some(_) if !death.oom && CALLS.contains(&death.via) => format!(", sent by itself via {}", death.via),
+        _ if death.by_itself => format!(", sent by itself via {}", death.via),
         _ if death.via == "unknown" => "; who sent it is not known".to_owned(),
         _ => format!(" via {}", death.via),
     };
@@ -108,9 +104,9 @@ mod tests {
         );
         assert_eq!(found(death(15, false))[0].class, Severity::Notice);
         assert_eq!((found(death(15, true)), found(death(13, false))), (vec![], vec![]));
-        let own = Death { sender: Some((b"app".to_vec(), 7)), ..death(6, true) };
+        let own = Death { sender: Some((b"app".to_vec(), 7)), by_itself: true, ..death(6, true) };
         assert_eq!(found(own.clone())[0].text, "died of SIGABRT, sent by itself via kill");
-        assert_eq!(found(Death { via: "fault", ..own })[0].text, "died of SIGABRT via fault");
+        assert_eq!(found(Death { via: "fault", by_itself: false, ..own })[0].text, "died of SIGABRT via fault");
         assert_eq!(found(Death { oom: true, ..death(9, false) })[0].text, "killed by the OOM killer");
     }
 

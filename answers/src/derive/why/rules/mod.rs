@@ -182,6 +182,8 @@ pub struct Death {
     pub sender: Option<(Vec<u8>, u32)>,
     /// The sender is the parent of who died, or that process itself.
     pub by_family: bool,
+    /// Whether the process sent the signal to itself, by a call; of a fault it is no sender.
+    pub by_itself: bool,
     /// How it was sent, as `analyze kills` says it.
     pub via: &'static str,
     /// The OOM killer chose it.
