@@ -411,11 +411,6 @@ pub fn cause_text(cause: GapCause) -> &'static str {
     }
 }
 
-/// The name of `cause` in JSON.
-pub fn cause_name(cause: GapCause) -> &'static str {
-    cause.name()
-}
-
 /// Advice against `cause` for the next recording, on a machine as the session's.
 pub fn remedy(cause: GapCause, session: &Session) -> &'static str {
     match cause {

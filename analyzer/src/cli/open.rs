@@ -17,7 +17,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, anyhow, bail};
 
 use crate::asked::config::Config;
-use crate::reports::repair::RANDOM;
+use crate::reports::info::hex;
+use crate::reports::repair::random_id;
 use systape_answers::render::form::Format;
 use systape_answers::render::out::Out;
 use systape_answers::values::output::line;
@@ -90,9 +91,7 @@ fn page(named: Option<PathBuf>, this: Option<PathBuf>) -> Result<String> {
 
 /// A word that nobody can guess.
 fn token() -> Result<String> {
-    let mut bytes = [0; 16];
-    File::open(RANDOM).and_then(|mut random| random.read_exact(&mut bytes)).context("no random address")?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex(&random_id().context("no random address")?))
 }
 
 /// What a browser gets.

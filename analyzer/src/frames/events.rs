@@ -16,7 +16,7 @@ use systape_answers::lines::row::incomplete;
 use systape_answers::render::cell::Cell;
 use systape_answers::render::row::ShownTimes;
 use systape_events::filter::failed;
-use systape_events::loss::{cause_name, cause_text, cut_text, family_name, finding_text, is_loss, miss_text};
+use systape_events::loss::{cause_text, cut_text, family_name, finding_text, is_loss, miss_text};
 use systape_events::values::clock::Clock;
 use systape_events::values::devices::Devices;
 
@@ -170,7 +170,7 @@ impl Frame<'_> {
         maker.time("ts_ns", |at| Some(gaps[at].first).filter(|_| known(&gaps[at])));
         maker.time("until_ns", |at| Some(gaps[at].last).filter(|_| known(&gaps[at])));
         maker.word("family", |at| Some(family_name(gaps[at].family)));
-        maker.word("cause", |at| Some(cause_name(gaps[at].cause)));
+        maker.word("cause", |at| Some(gaps[at].cause.name()));
         maker.word("about", |at| Some(cause_text(gaps[at].cause)));
         maker.int("events", |at| {
             Some(gaps[at].count).filter(|count| *count != 0).and_then(|count| i64::try_from(count).ok())

@@ -27,6 +27,7 @@ use systape_answers::values::output::line;
 use systape_answers::values::say::Verdict;
 use systape_answers::values::spool;
 use systape_events::values::clock;
+use systape_events::values::num::counted;
 use systape_events::values::words::escaped;
 
 systape_format::tables! {
@@ -234,35 +235,32 @@ fn run(config: &Config, logs: &[LogFile], new: &mut NewFile, out: &mut Out) -> R
     Ok(Verdict { lost: imported.counts.lost > 0, bad: !good })
 }
 
-/// `1 line`, `2 lines`.
-fn some(count: u64, noun: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {noun}{plural}")
-}
-
 /// Lines about the tape, the last about what was not understood.
 fn text(out: &mut Out, imported: &ImportedLog, to: &str, grade: &str, bytes: u64) -> Result<()> {
-    let calls = some(imported.counts.calls, "call");
-    line(out, &format!("{to}: {grade}: {calls}, {}, {bytes} bytes", some(imported.segments.into(), "segment")))?;
+    let calls = counted(imported.counts.calls, "call");
+    line(out, &format!("{to}: {grade}: {calls}, {}, {bytes} bytes", counted(imported.segments.into(), "segment")))?;
     for note in &imported.notes {
         line(out, &format!("{note}."))?;
     }
     if imported.signals > 0 {
-        line(out, &format!("{} about signals: signals are not imported.", some(imported.signals, "line")))?;
+        line(out, &format!("{} about signals: signals are not imported.", counted(imported.signals, "line")))?;
     }
     if imported.foreign > 0 {
-        let lines = some(imported.foreign, "line");
+        let lines = counted(imported.foreign, "line");
         line(out, &format!("{lines} not strace's: passed over as output of the program."))?;
     }
     let unknown = unknown_names(imported);
     if !unknown.is_empty() {
         let times: u64 = imported.unknown.values().sum();
-        line(out, &format!("{} of calls that have no number on this machine: {unknown}.", some(times, "line")))?;
+        line(out, &format!("{} of calls that have no number on this machine: {unknown}.", counted(times, "line")))?;
     }
     let lost = match imported.counts.lost {
         0 => "Every line of strace's was understood.".to_owned(),
         lost => {
-            format!("{} not understood: counted as lost calls, so that answers are \"at least\".", some(lost, "line"))
+            format!(
+                "{} not understood: counted as lost calls, so that answers are \"at least\".",
+                counted(lost, "line")
+            )
         }
     };
     Ok(line(out, &lost)?)

@@ -28,7 +28,7 @@ use systape_answers::values::output::{self, line};
 use systape_answers::values::say::Verdict;
 use systape_events::families;
 use systape_events::fired::{self, Fired, fired};
-use systape_events::loss::{cause_name, cause_text, family_name, finding_text, is_loss, miss_text, remedy, seconds};
+use systape_events::loss::{cause_text, family_name, finding_text, is_loss, miss_text, remedy, seconds};
 use systape_events::values::clock::{self, Clock};
 
 systape_format::tables! {
@@ -282,7 +282,7 @@ impl<'a> TapeFacts<'a> {
         }
         let gap = |((cause, family, ledger), count): (&(GapCause, Family, bool), &u64)| {
             json!({
-                "cause": cause_name(*cause), "family": family_name(*family), "count": count, "ledger": ledger,
+                "cause": cause.name(), "family": family_name(*family), "count": count, "ledger": ledger,
                 "remedy": remedy(*cause, session),
             })
         };
@@ -658,6 +658,7 @@ fn printable(bytes: &[u8]) -> String {
     text
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Bytes as two digits each: ids.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -228,9 +228,9 @@ pub(crate) const RANDOM: &str = "/dev/urandom";
 ///
 /// # Errors
 /// There is no device for random numbers.
-pub(super) fn random_id() -> Result<[u8; 16]> {
+pub(crate) fn random_id() -> Result<[u8; 16]> {
     let mut id = [0; 16];
-    File::open(RANDOM).and_then(|mut random| random.read_exact(&mut id)).context("no random tape id")?;
+    File::open(RANDOM).and_then(|mut random| random.read_exact(&mut id)).context("no random id")?;
     Ok(id)
 }
 

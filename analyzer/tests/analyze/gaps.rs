@@ -260,7 +260,7 @@ fn every_cause_has_a_remedy_in_the_manual() {
     let manual = std::fs::read_to_string(manual).unwrap();
     let (_, manual) = manual.split_once("### Causes").unwrap();
     for cause in systape_analyzer::exercise::CAUSES {
-        let name = systape_analyzer::exercise::cause_name(cause);
+        let name = cause.name();
         let row = manual.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
         let row = row.unwrap_or_else(|| panic!("{name} has no row"));
         assert!(row.contains(systape_analyzer::exercise::cause_text(cause)), "{row}");

@@ -97,7 +97,7 @@ pub fn gap_row(gap: &Gap, session: &Session) -> Row<'static> {
         count => Some(count),
     };
     let mut row = Row::new(&LOSSES);
-    row.set("lost", count).set("family", loss::family_name(gap.family)).set("cause", loss::cause_name(gap.cause));
+    row.set("lost", count).set("family", loss::family_name(gap.family)).set("cause", gap.cause.name());
     row.set("cpu", Some(gap.cpu).filter(|cpu| *cpu != CPU_NONE)).set("pid", some(gap.pid));
     row.set("segment", Cell::Null).set("why", Cell::Null);
     row.set("ts_ns", since(gap.first)).set("until_ns", since(gap.last)).set("ledger", gap.ledger);

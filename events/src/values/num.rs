@@ -87,6 +87,11 @@ pub fn spaces(out: &mut Vec<u8>, count: usize, fill: u8) {
     out.resize(out.len() + count, fill);
 }
 
+/// `1 call`, `1,234 calls`: a count in a sentence, with its noun.
+pub fn counted(count: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(count), if count == 1 { "" } else { "s" })
+}
+
 /// `1204` as `1,204`.
 pub fn grouped(value: u64) -> String {
     let digits = value.to_string();

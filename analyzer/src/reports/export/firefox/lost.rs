@@ -1,7 +1,7 @@
 //! What is missing: markers over the time in which it is, and sentences.
 
 use systape_events::loss::{Loss, cut_text, gap_text, hole_text, span};
-use systape_events::values::num::grouped;
+use systape_events::values::num::counted;
 use systape_events::values::words::{shell, span as length};
 use systape_format::model::Session;
 
@@ -46,13 +46,14 @@ pub(super) fn left_out(profile: &GatheredProfile, waits: LeftWaits, signals: usi
         let are = if count == 1 { "is" } else { "are" };
         lines.extend((count > 0).then(|| format!("{what} {are} not in the profile{options}")));
     };
-    let events: Vec<String> = kinds.into_iter().map(|(count, what)| count_of(count, "more ", what)).collect();
+    let events: Vec<String> =
+        kinds.into_iter().map(|(number, what)| counted(number, &format!("more {what}"))).collect();
     say(total, events.join(" and "), &format!("{longest}: --duration, --time, -p or -e make it fit"));
-    let waits_text = format!("{} off the CPU ({} in all)", count_of(waits.count, "more ", "time"), length(waits.ns));
+    let waits_text = format!("{} off the CPU ({} in all)", counted(waits.count, "more time"), length(waits.ns));
     say(waits.count, waits_text, ": --duration, --time or -p make it fit");
-    let samples = count_of(profile.left_samples, "later ", "CPU sample");
+    let samples = counted(profile.left_samples, "later CPU sample");
     say(profile.left_samples, samples, ": --time or -p make it fit");
-    let textless = format!("the text of {}", count_of(profile.textless, "", "call"));
+    let textless = format!("the text of {}", counted(profile.textless, "call"));
     say(u64::from(profile.textless > 0), textless, ", which would be too large: --time, -p or -e make it fit");
     lines
 }
@@ -64,11 +65,6 @@ fn short(ns: u64) -> String {
         1_000..1_000_000 => format!("{:.1} us", ns as f64 / 1e3),
         _ => length(ns),
     }
-}
-
-/// `1 more call`, `1,234 more calls`.
-fn count_of(count: u64, more: &str, what: &str) -> String {
-    format!("{} {more}{what}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]
