@@ -51,7 +51,10 @@ fn summary(lab: &Lab, tape: &str) -> Counts {
 fn counted(log: &Path) -> Counts {
     let mut counts = Counts::new();
     for line in fs::read_to_string(log).expect("a log").lines() {
-        let body = line.splitn(3, ' ').nth(2).expect("pid, time, call").trim_start();
+        // strace pads a pid of less than five digits
+        let (_pid, rest) = line.split_once(' ').expect("a pid");
+        let (_time, body) = rest.trim_start().split_once(' ').expect("a time");
+        let body = body.trim_start();
         if body.starts_with("+++") || body.starts_with("---") || body.ends_with("<unfinished ...>") {
             continue;
         }
