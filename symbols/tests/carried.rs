@@ -109,12 +109,15 @@ fn a_reader_that_dies_is_told_and_another_takes_its_place() {
     let me = std::fs::read_link("/proc/thread-self").unwrap();
     let children = std::fs::read_to_string(format!("/proc/{}/children", me.display())).unwrap();
     for pid in children.split_whitespace() {
+        let pid = pid.parse().unwrap();
         // SAFETY: a number; it is a child of this very thread and is waited for by nobody else.
-        unsafe { libc::kill(pid.parse().unwrap(), libc::SIGKILL) };
-        let is_dead = || std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") Z "));
-        while !is_dead() {
-            std::thread::yield_now();
-        }
+        unsafe { libc::kill(pid, libc::SIGKILL) };
+        // until all its threads have ended, not its first one only; it stays for whom it belongs to
+        // SAFETY: waitid writes one siginfo_t, all of whose bytes may be zero.
+        let waited = unsafe {
+            libc::waitid(libc::P_PID, pid.cast_unsigned(), &mut std::mem::zeroed(), libc::WEXITED | libc::WNOWAIT)
+        };
+        assert_eq!(waited, 0);
     }
     assert_eq!(rules.facts(address, &mut BUDGET.clone()), None);
     assert_eq!(reader.take_lost(), Some(Lost { by: Some(1) }));
