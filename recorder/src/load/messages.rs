@@ -2,6 +2,7 @@
 
 use libbpf_rs::PrintLevel;
 
+use super::forbidden::KernelPolicy;
 use crate::config::rights;
 
 /// libbpf's last messages, for the error when loading fails.
@@ -32,11 +33,16 @@ pub(super) fn said() -> String {
 
 /// Adds the user's remedy; `said` are libbpf's messages.
 pub(super) fn explain(error: anyhow::Error, said: &str) -> anyhow::Error {
+    let policy = KernelPolicy::read();
+    // before all others: neither BTF nor rights would help
+    if let Some(why) = policy.too_old() {
+        return anyhow::anyhow!(why);
+    }
     if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
         return error.context("this kernel has no BTF (/sys/kernel/btf/vmlinux); it needs CONFIG_DEBUG_INFO_BTF=y");
     }
-    if let Some(how) = rights::how_to_get() {
-        return anyhow::anyhow!(how);
+    if let Some(why) = rights::how_to_get().or_else(|| policy.forbids(said)) {
+        return anyhow::anyhow!(why);
     }
     if error.chain().any(|cause| cause.to_string().contains("Too many open files")) {
         return error.context("record needs some 200 open files; raise the limit: ulimit -n 1024");

@@ -5,6 +5,7 @@
 //! a kernel feature.
 
 mod drops;
+mod forbidden;
 mod kprobe;
 mod messages;
 mod options;
