@@ -16,7 +16,7 @@ SHELL_SCRIPTS := .ci/run $(wildcard scripts/*.sh)
 PROGRAMS := -p systape-recorder -p systape-analyzer -p systape
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build python python-test static-record static static-sql dist deb image test-packages test-service test-kernels viewer viewer-test viewer-shots test test-unit test-e2e test-exports test-sql test-all test-fleet test-recipes package-check cross check clippy lint-sql lint deny fuzz stories bench-peers bench-why bench-layers bench-scale man install uninstall clean
+.PHONY: help demo build python python-test static-record static static-sql dist deb rpm image test-packages test-service test-kernels viewer viewer-test viewer-shots test test-unit test-e2e test-exports test-sql test-all test-fleet test-recipes package-check cross check clippy lint-sql lint deny fuzz stories bench-peers bench-why bench-layers bench-scale man install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -184,11 +184,15 @@ deb: static ## Debian packages of the static programs, in target/dist
 	@scripts/setup.sh pack
 	scripts/package.sh deb $(STATIC) $(TARGET)/dist
 
+rpm: static ## packages for Fedora, RHEL and their kin of the static programs, in target/dist
+	@scripts/setup.sh pack
+	scripts/package.sh rpm $(STATIC) $(TARGET)/dist
+
 image: static ## a container image from scratch with the static programs (OCI layout in a tar), in target/dist
 	@scripts/setup.sh pack
 	scripts/image.sh $(STATIC) $(TARGET)/dist
 
-test-packages: deb ## install, record, analyze and remove the packages in chroots of Debian 12 and 13 (debootstrap, 300 MB; root)
+test-packages: deb rpm ## install, record, analyze and remove the packages in chroots of Debian 12 and 13, those of rpm by rpm (debootstrap, 300 MB; root)
 	@scripts/as-root.sh scripts/test-packages.sh $(TARGET)/dist
 
 test-service: deb ## the service under Debian 13's systemd in qemu: sandbox, watchdog, flight recorder (debootstrap, 200 MB; root)

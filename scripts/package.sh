@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes packages of static programs: package.sh dist|deb BIN OUT. BIN has record, analyze and systape, with their debug
-# information beside them (scripts/split-debug.sh); OUT gets the files and their checksums. Equal programs give equal
-# packages: times are those of the last commit, owners are root, names are sorted.
+# Makes packages of static programs: package.sh dist|deb|rpm BIN OUT. BIN has record, analyze and systape, with their debug
+# information beside them (scripts/split-debug.sh), and analyze-sql if there is one; OUT gets the files and their checksums. Equal programs
+# give equal packages: times are those of the last commit, owners are root, names are sorted.
 set -euo pipefail
 
 kind=$1 bin=$(realpath "$2") out=$3
@@ -13,13 +13,21 @@ version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Carg
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
 export SOURCE_DATE_EPOCH LC_ALL=C
 umask 022
+case $(readelf -h "$bin/record" | sed -n 's/^ *Machine: *//p') in
+    *X86-64) machine=x86_64 debian=amd64 ;;
+    *AArch64) machine=aarch64 debian=arm64 ;;
+    *) echo "package: $bin/record is of no machine that is known" >&2; exit 1 ;;
+esac
+# where shells look for completions of zsh: Debian has a directory of its own
+zsh=vendor-completions
+[ "$kind" != rpm ] || zsh=site-functions
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 # man pages and completions of PROGRAM below ROOT/usr/share
 share() { # program root
     local program=$1 to=$2/usr/share view
-    mkdir -p "$to/man/man1" "$to/bash-completion/completions" "$to/zsh/vendor-completions" "$to/fish/vendor_completions.d"
+    mkdir -p "$to/man/man1" "$to/bash-completion/completions" "$to/zsh/$zsh" "$to/fish/vendor_completions.d"
     "$bin/$program" --generate man | gzip -9n > "$to/man/man1/$program.1.gz"
     if [ "$program" = analyze ]; then
         "$bin/analyze" --generate views | while read -r view; do
@@ -28,7 +36,7 @@ share() { # program root
         done
     fi
     "$bin/$program" --generate bash > "$to/bash-completion/completions/$program"
-    "$bin/$program" --generate zsh > "$to/zsh/vendor-completions/_$program"
+    "$bin/$program" --generate zsh > "$to/zsh/$zsh/_$program"
     "$bin/$program" --generate fish > "$to/fish/vendor_completions.d/$program.fish"
 }
 
@@ -48,7 +56,7 @@ settle() { # root
 }
 
 dist() {
-    local name=systape-$version-x86_64
+    local name=systape-$version-$machine
     local root=$work/$name
     mkdir -p "$root"
     install -m 755 "$bin/record" "$bin/analyze" "$bin/systape" "$root"
@@ -65,103 +73,185 @@ dist() {
     echo "$out/$name.tar.xz"
 }
 
-# a package from ROOT, whose DEBIAN/control lacks Version, Architecture and Installed-Size
-build() { # package root description-lines on stdin
-    local package=$1 root=$2
-    mkdir -p "$root/DEBIAN" "$root/usr/share/doc/$package"
-    gzip -9n < CHANGELOG.md > "$root/usr/share/doc/$package/changelog.gz"
-    {
-        cat LICENSE-MIT
-        [ "$package" != systape-record ] || { echo; echo "The programs that run in the kernel:"; cat LICENSE-GPL-2.0 LICENSE-BSD-2-Clause; }
-        echo
-        echo "What is linked in besides: THIRD-PARTY.gz in this directory."
-    } > "$root/usr/share/doc/$package/copyright"
+# The trees of the packages, each into ROOT, as they are installed on a system.
+tree_record() { # root
+    local root=$1 doc=$1/usr/share/doc/systape-record
+    install -D -m 755 "$bin/record" "$root/usr/bin/record"
+    share record "$root"
+    install -D -m 644 -t "$root/usr/lib/systemd/system" packaging/systape.service packaging/upload/systape-upload.path packaging/upload/systape-upload.service
+    install -D -m 644 -t "$root/etc" packaging/systape.conf packaging/upload/systape-upload.conf
+    install -D -m 755 packaging/upload/upload "$root/usr/lib/systape/upload"
+    papers "$doc" systape-recorder
+    install -D -m 644 -t "$doc" docs/record.md docs/production.md docs/reliability.md docs/performance.md
+    install -d "$doc/examples"
+    cp -r packaging/metrics packaging/kubernetes packaging/container packaging/slurm packaging/htcondor "$doc/examples"
+}
+
+tree_analyze() { # root
+    local root=$1 doc=$1/usr/share/doc/systape-analyze
+    install -D -m 755 -t "$root/usr/bin" "$bin/analyze" "$bin/systape"
+    share analyze "$root" && share systape "$root"
+    papers "$doc" systape-analyzer systape
+    install -D -m 644 -t "$doc" README.md docs/*.md
+}
+
+tree_sql() { # root
+    install -D -m 755 "$bin/analyze-sql" "$1/usr/bin/analyze-sql"
+    (cd sql && papers "$1/usr/share/doc/systape-sql" systape-sql)
+}
+
+tree_debug() { # root program
+    install -D -m 644 "$bin/$2.debug" "$1/usr/lib/debug/usr/bin/$2.debug"
+}
+
+# what a package is, one line and a text
+summary() { # package
+    case $1 in
+        systape-record) echo "flight recorder for Linux: records what a machine does" ;;
+        systape-analyze) echo "answers questions from tapes of systape's record" ;;
+        systape-sql) echo "SQL and Parquet for tapes of systape" ;;
+        *) echo "debug information of ${1%-dbgsym}" ;;
+    esac
+}
+text() { # package
+    case $1 in
+        systape-record) cat <<END
+record writes system calls, scheduling, block I/O, signals and connections
+of a command, of processes or of the whole machine into a tape. It is one
+static program; it needs root or capabilities, and a kernel with BTF.
+systape.service is installed and off.
+END
+            ;;
+        systape-analyze) cat <<END
+analyze reads a tape that record wrote, on any machine and without rights:
+listings, sums, signals, waits, connections, flame graphs. It is one static
+program without BPF. systape is one name for both: systape record, systape why.
+END
+            ;;
+        systape-sql) cat <<END
+analyze sql and analyze export parquet, json and csv run this program, which
+has the engine DataFusion in it.
+END
+            ;;
+        *) echo "Debuggers and the backtrace of a panic find it there." ;;
+    esac
+}
+# the package that must be there in the same version
+needs() { # package
+    case $1 in
+        systape-sql) echo systape-analyze ;;
+        *-dbgsym) echo "${1%-dbgsym}" ;;
+    esac
+}
+# licences of PACKAGE's own code, and its changelog
+licence() { # package
+    cat LICENSE-MIT
+    [ "$1" != systape-record ] || { echo; echo "The programs that run in the kernel:"; cat LICENSE-GPL-2.0 LICENSE-BSD-2-Clause; }
+    [[ $1 = *-dbgsym ]] || { echo; echo "What is linked in besides: THIRD-PARTY.gz in this directory."; }
+}
+
+# each package whose programs are there: its tree in $work/PACKAGE, made once
+trees() {
+    local program
+    tree_record "$work/systape-record"
+    tree_analyze "$work/systape-analyze"
+    for program in record analyze; do tree_debug "$work/systape-$program-dbgsym" "$program"; done
+    [ ! -x "$bin/analyze-sql" ] || tree_sql "$work/systape-sql"
+    for root in "$work"/systape-*; do
+        local doc=$root/usr/share/doc/${root##*/}
+        install -d "$doc"
+        gzip -9n < CHANGELOG.md > "$doc/changelog.gz"
+        licence "${root##*/}" > "$doc/copyright"
+    done
+}
+
+build_deb() { # package
+    local package=$1 root=$work/$1 needs
+    mkdir -p "$root/DEBIAN"
+    if [ "$package" = systape-record ]; then
+        (cd "$root" && find etc -type f -printf '/%p\n' | sort) > "$root/DEBIAN/conffiles"
+        install -m 755 packaging/deb/postinst packaging/deb/prerm packaging/deb/postrm "$root/DEBIAN"
+    fi
+    needs=$(needs "$package")
     {
         echo "Package: $package"
         echo "Version: $version-1"
-        echo "Architecture: amd64"
+        echo "Architecture: $debian"
         echo "Maintainer: systape <systape@users.noreply.github.com>"
         echo "Installed-Size: $(du -k --apparent-size -s --exclude=DEBIAN "$root" | cut -f1)"
         echo "Homepage: https://github.com/systape/systape"
-        cat
+        [[ $package = *-dbgsym ]] && echo "Section: debug" || echo "Section: admin"
+        echo "Priority: optional"
+        [ -z "$needs" ] || echo "Depends: $needs (= $version-1)"
+        [ "$package" != systape-record ] || echo "Suggests: systape-analyze"
+        [ "$package" != systape-analyze ] || echo "Suggests: systape-record, systape-sql"
+        echo "Description: $(summary "$package")"
+        text "$package" | sed 's/^/ /'
     } > "$root/DEBIAN/control"
     (cd "$root" && find . -path ./DEBIAN -prune -o -type f -printf '%P\n' | sort | xargs md5sum > DEBIAN/md5sums)
     settle "$root"
-    dpkg-deb --root-owner-group -Zxz --build "$root" "$out/${package}_$version-1_amd64.deb" >/dev/null
-    echo "$out/${package}_$version-1_amd64.deb"
-}
-
-debug() { # program
-    local root=$work/$1-dbgsym
-    install -D -m 644 "$bin/$1.debug" "$root/usr/lib/debug/usr/bin/$1.debug"
-    build "systape-$1-dbgsym" "$root" <<END
-Section: debug
-Priority: optional
-Depends: systape-$1 (= $version-1)
-Description: debug information of systape-$1
- Debuggers and the backtrace of a panic find it there.
-END
+    dpkg-deb --root-owner-group -Zxz --build "$root" "$out/${package}_$version-1_$debian.deb" >/dev/null
+    echo "$out/${package}_$version-1_$debian.deb"
 }
 
 deb() {
-    local root=$work/record
-    install -D -m 755 "$bin/record" "$root/usr/bin/record"
-    share record "$root"
-    install -D -m 644 packaging/systape.service "$root/usr/lib/systemd/system/systape.service"
-    install -D -m 644 packaging/systape.conf "$root/etc/systape.conf"
-    mkdir -p "$root/DEBIAN"
-    echo /etc/systape.conf > "$root/DEBIAN/conffiles"
-    install -m 755 packaging/deb/postinst packaging/deb/prerm packaging/deb/postrm "$root/DEBIAN"
-    papers "$root/usr/share/doc/systape-record" systape-recorder
-    install -D -m 644 -t "$root/usr/share/doc/systape-record" docs/record.md docs/production.md docs/reliability.md docs/performance.md
-    install -d "$root/usr/share/doc/systape-record/examples"
-    cp -r packaging/metrics packaging/kubernetes packaging/container packaging/slurm packaging/htcondor "$root/usr/share/doc/systape-record/examples"
-    # uploading is off, too
-    install -D -m 755 packaging/upload/upload "$root/usr/lib/systape/upload"
-    install -m 644 packaging/upload/systape-upload.path packaging/upload/systape-upload.service "$root/usr/lib/systemd/system"
-    install -m 644 packaging/upload/systape-upload.conf "$root/etc/systape-upload.conf"
-    echo /etc/systape-upload.conf >> "$root/DEBIAN/conffiles"
-    build systape-record "$root" <<END
-Section: admin
-Priority: optional
-Suggests: systape-analyze
-Description: flight recorder for Linux: records what a machine does
- record writes system calls, scheduling, block I/O, signals and connections
- of a command, of processes or of the whole machine into a tape. It is one
- static program; it needs root or capabilities, and a kernel with BTF.
- .
- systape.service is installed and off.
+    trees
+    for root in "$work"/systape-*; do build_deb "${root##*/}"; done
+    (cd "$out" && sha256sum systape-*_"$version"-1_"$debian".deb > "systape_$version-1_$debian.sha256")
+}
+
+# what rpmbuild is told: the tree is there, nothing is compiled, stripped or looked through
+spec() { # package
+    local package=$1 needs
+    needs=$(needs "$package")
+    cat <<END
+Name: $package
+Version: $version
+Release: 1
+Summary: $(summary "$package")
+License: $([ "$package" = systape-record ] && echo "(MIT OR Apache-2.0) AND (GPL-2.0-only OR BSD-2-Clause)" || echo "MIT OR Apache-2.0")
+URL: https://github.com/systape/systape
+AutoReqProv: no
+$([ -z "$needs" ] || echo "Requires: $needs = $version-1")
+%description
+$(text "$package")
+%install
+cp -a $work/$package/. %{buildroot}
 END
-    root=$work/analyze
-    install -D -m 755 -t "$root/usr/bin" "$bin/analyze" "$bin/systape"
-    share analyze "$root" && share systape "$root"
-    papers "$root/usr/share/doc/systape-analyze" systape-analyzer systape
-    install -D -m 644 -t "$root/usr/share/doc/systape-analyze" README.md docs/*.md
-    build systape-analyze "$root" <<END
-Section: admin
-Priority: optional
-Suggests: systape-record, systape-sql
-Description: answers questions from tapes of systape's record
- analyze reads a tape that record wrote, on any machine and without rights:
- listings, sums, signals, waits, connections, flame graphs. It is one static
- program without BPF. systape is one name for both: systape record, systape why.
-END
-    debug record
-    debug analyze
-    if [ -x "$bin/analyze-sql" ]; then
-        root=$work/sql
-        install -D -m 755 "$bin/analyze-sql" "$root/usr/bin/analyze-sql"
-        (cd sql && papers "$root/usr/share/doc/systape-sql" systape-sql)
-        build systape-sql "$root" <<END
-Section: admin
-Priority: optional
-Depends: systape-analyze (= $version-1)
-Description: SQL and Parquet for tapes of systape
- analyze sql and analyze export parquet, json and csv run this program, which
- has the engine DataFusion in it.
+    if [ "$package" = systape-record ]; then
+        cat <<'END'
+%post
+[ ! -d /run/systemd/system ] || systemctl daemon-reload || :
+%preun
+[ "$1" != 0 ] || [ ! -d /run/systemd/system ] || systemctl disable --now systape.service systape-upload.path || :
+%postun
+[ ! -d /run/systemd/system ] || systemctl daemon-reload || :
+[ "$1" != 0 ] || rmdir --ignore-fail-on-non-empty /var/lib/systape 2>/dev/null || :
 END
     fi
-    (cd "$out" && sha256sum systape-*_"$version"-1_amd64.deb > "systape_$version-1_amd64.sha256")
+    echo "%files"
+    (cd "$work/$package" && {
+        find etc -type f -printf '%%config(noreplace) /%p\n' 2>/dev/null
+        find usr -type f -printf '/%p\n'
+        # its own directories go with it
+        find usr/share/doc usr/lib/systape -mindepth 0 -type d \( -path '*/systape*' \) -printf '%%dir /%p\n' 2>/dev/null
+    } | sort)
+}
+
+rpm() {
+    trees
+    for root in "$work"/systape-*; do
+        local package=${root##*/}
+        settle "$root"
+        spec "$package" > "$work/$package.spec"
+        rpmbuild --quiet -bb --target "$machine-linux" --define "_topdir $work/rpm" --define "_rpmdir $out" \
+            --define '_rpmfilename %{NAME}-%{VERSION}-%{RELEASE}.%{ARCH}.rpm' --define '_binary_payload w6.xzdio' \
+            --define 'debug_package %{nil}' --define '__os_install_post %{nil}' --define '_build_id_links none' \
+            --define '_buildhost localhost' --define 'use_source_date_epoch_as_buildtime 1' \
+            --define 'clamp_mtime_to_source_date_epoch 1' "$work/$package.spec"
+        echo "$out/$package-$version-1.$machine.rpm"
+    done
+    (cd "$out" && sha256sum systape-*-"$version-1.$machine.rpm" > "systape-$version-1.$machine.rpm.sha256")
 }
 
 "$kind"

@@ -142,6 +142,7 @@ if [ "$wanted" = pack ]; then
     need python3 command -v python3
     need jq command -v jq
     need xz-utils runs xz
+    need rpm runs rpmbuild
 fi
 
 if [ "$wanted" = bench ]; then

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the packages in fresh chroots of Debian 12 and 13, records, analyzes, and removes them: test-packages.sh DIST
-# [RELEASE...]. Needs root, debootstrap and a kernel that records. CHROOTS=DIR keeps the chroots for the next time.
+# [RELEASE...]. Those of rpm go into the last one, by rpm with a database of its own. Needs root, debootstrap and a kernel that records.
+# CHROOTS=DIR keeps the chroots for the next time.
 set -euo pipefail
 
 dist=$(realpath "$1")
@@ -31,33 +32,85 @@ check_program() { # root program most-bytes
     readelf -h "$file" | grep -q 'Type:.*DYN' || { echo "$2 is not position-independent" >&2; return 1; }
 }
 
-for release in "${releases[@]}"; do
-    root=$base/$release
-    [ -x "$root/usr/bin/dpkg" ] || debootstrap --variant=minbase "$release" "$root" "${MIRROR:-http://deb.debian.org/debian}" >/dev/null
+# files of the system, but those that package managers note
+files() {
+    (cd "$root" && find etc usr var -xdev ! -path 'var/lib/dpkg/*' ! -path 'var/lib/rpm/*' ! -path 'var/log/*' ! -path 'var/cache/*' | sort)
+}
+
+# enter RELEASE: a chroot in which BPF works
+enter() {
+    root=$base/$1
+    [ -x "$root/usr/bin/dpkg" ] || debootstrap --variant=minbase "$1" "$root" "${MIRROR:-http://deb.debian.org/debian}" >/dev/null
     mount -t proc proc "$root/proc"
     mount -t sysfs sysfs "$root/sys"
     mount -t tracefs tracefs "$root/sys/kernel/tracing" 2>/dev/null || true
     mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup" 2>/dev/null || true
-    before=$(cd "$root" && find etc usr var -xdev ! -path 'var/lib/dpkg/*' ! -path 'var/log/*' ! -path 'var/cache/*' | sort)
-    cp "$dist"/systape-{record,analyze}_*_amd64.deb "$root/tmp/"
-    chroot "$root" sh -c 'dpkg -i /tmp/systape-*.deb' >/dev/null
+}
+
+# what is installed works, and is as it should be
+works() {
     check_program "$root" record 10485760
     check_program "$root" analyze 26000000
-    ! strings -n 6 "$root/usr/bin/analyze" | grep -qi libbpf || { echo "analyze has libbpf" >&2; exit 1; }
+    ! strings -n 6 "$root/usr/bin/analyze" | grep -qi libbpf || { echo "analyze has libbpf" >&2; return 1; }
     [ "$(chroot "$root" record --version | grep -c static)" = 1 ]
     # the service is off
     [ ! -e "$root/etc/systemd/system/multi-user.target.wants/systape.service" ]
     chroot "$root" sh -c 'cd /tmp && record -o t.tape -- sh -c "cat /etc/debian_version; exit 3"' >/dev/null && status=0 || status=$?
-    [ "$status" = 3 ] || { echo "record ended with $status" >&2; exit 1; }
+    [ "$status" = 3 ] || { echo "record ended with $status" >&2; return 1; }
     chroot "$root" systape check /tmp/t.tape
     chroot "$root" analyze -e openat --format json /tmp/t.tape | grep -q debian_version
+    chroot "$root" analyze why /tmp/t.tape | grep -q 'the command that was recorded'
     chroot "$root" analyze cut /tmp/t.tape /tmp/cut.tape --time 0%,50% >/dev/null
-    rm -f "$root"/tmp/*.tape "$root"/tmp/systape-*.deb
-    chroot "$root" dpkg --purge systape-record systape-analyze >/dev/null
-    after=$(cd "$root" && find etc usr var -xdev ! -path 'var/lib/dpkg/*' ! -path 'var/log/*' ! -path 'var/cache/*' | sort)
-    left=$(comm -13 <(echo "$before") <(echo "$after"))
-    [ -z "$left" ] || { echo "$release: left behind: $left" >&2; exit 1; }
+    local page
+    for page in record analyze systape analyze-why; do [ -s "$root/usr/share/man/man1/$page.1.gz" ]; done
+    [ -s "$root/usr/share/bash-completion/completions/analyze" ]
+    for package in systape-record systape-analyze; do
+        zcat "$root/usr/share/doc/$package/THIRD-PARTY.gz" | grep -q 'Apache License'
+        python3 -c 'import json, sys; assert json.load(open(sys.argv[1]))["components"]' "$root/usr/share/doc/$package/sbom.cdx.json"
+    done
+    if [ -x "$root/usr/bin/analyze-sql" ]; then
+        [ "$(chroot "$root" analyze sql --format csv 'select count(*) > 0 as some from syscalls' /tmp/t.tape | tail -n 1)" = true ]
+    else
+        chroot "$root" analyze sql 'select 1' /tmp/t.tape 2>&1 | grep -q systape-sql
+    fi
+    rm -f "$root"/tmp/*.tape
+}
+
+# nothing is left of what was not there BEFORE
+is_clean() { # name before
+    local left
+    left=$(comm -13 <(echo "$2") <(files))
+    [ -z "$left" ] || { echo "$1: left behind: $left" >&2; return 1; }
+}
+
+for release in "${releases[@]}"; do
+    enter "$release"
+    before=$(files)
+    cp "$dist"/systape-{record,analyze}_*_amd64.deb "$root/tmp/"
+    ! [ -e "$(echo "$dist"/systape-sql_*_amd64.deb)" ] || cp "$dist"/systape-sql_*_amd64.deb "$root/tmp/"
+    chroot "$root" sh -c 'dpkg -i /tmp/systape-*.deb' >/dev/null
+    works
+    rm -f "$root"/tmp/systape-*.deb
+    chroot "$root" sh -c 'dpkg --purge $(dpkg-query -W -f "\${Package} " "systape-*")' >/dev/null
+    is_clean "$release" "$before"
     leave
     root=
     echo "$release: installs, records, analyzes, and leaves nothing behind"
 done
+
+release=${releases[-1]}
+enter "$release"
+chroot "$root" sh -c 'command -v rpm || { apt-get -q update && apt-get -q -y install --no-install-recommends rpm; }' >/dev/null
+before=$(files)
+cp "$dist"/systape-*-1.x86_64.rpm "$root/tmp/"
+rm -f "$root"/tmp/*-dbgsym-*
+# a database of its own has none of the system's packages: the shell of the scripts is there nevertheless
+chroot "$root" sh -c 'rpm -i --nodeps /tmp/systape-*.rpm'
+chroot "$root" sh -c 'rpm -V --nodeps systape-record systape-analyze'
+works
+rm -f "$root"/tmp/systape-*.rpm
+chroot "$root" sh -c 'rpm -e $(rpm -qa "systape-*")'
+is_clean rpm "$before"
+leave
+root=
+echo "$release, rpm: installs, records, analyzes, and leaves nothing behind"
