@@ -311,6 +311,13 @@ pub fn comms() -> Vec<String> {
 #[must_use]
 pub fn without_random(path: &[u8]) -> String {
     let text = String::from_utf8_lossy(path).into_owned();
+    // a file without a name (O_TMPFILE) is called by its inode
+    if let Some((dir, number)) = text.split_once("/#")
+        && !number.is_empty()
+        && number.bytes().all(|byte| byte.is_ascii_digit())
+    {
+        return format!("{dir}/#*");
+    }
     for stem in ["tmp_obj_", ".git/t", "/cc"] {
         if let Some(at) = text.find(stem).map(|at| at + stem.len()) {
             let end = text[at..].find(|c: char| !c.is_ascii_alphanumeric()).map_or(text.len(), |n| at + n);
