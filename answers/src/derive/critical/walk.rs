@@ -17,6 +17,9 @@ const ENDING: u64 = 2_000_000;
 /// What a thread may do between two waits that are one, ns.
 const BETWEEN: u64 = 1_000_000;
 
+/// Most series in one walk that are taken apart again; what is between is walked twice.
+const MOST_PARTED: u32 = 1000;
+
 /// What a part of the path is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
@@ -111,12 +114,27 @@ struct Frame {
     from: u64,
     to: u64,
     handover: Option<u32>,
+    /// The wait of the thread below stands for several.
+    series: Option<Merged>,
+}
+
+/// A series of waits, and the path before it was walked.
+#[derive(Clone, Copy, Debug)]
+struct Merged {
+    /// When the last of the waits began.
+    last: u64,
+    /// When it ended.
+    end: u64,
+    softirq: bool,
+    /// Parts and waits on the path, and when the last part begins.
+    before: (usize, usize, Option<u64>),
 }
 
 /// The path of `thread` in the time from `from` to `to`.
 pub fn walk(threads: &[Logged], thread: Id, (from, to): (u64, u64)) -> Path {
     let mut path = Path::default();
-    let mut frames = vec![Frame { thread, from, to, handover: None }];
+    let mut frames = vec![Frame { thread, from, to, handover: None, series: None }];
+    let mut parted = 0;
     while let Some(frame) = frames.last_mut() {
         if frame.to <= frame.from {
             frames.pop();
@@ -128,7 +146,7 @@ pub fn walk(threads: &[Logged], thread: Id, (from, to): (u64, u64)) -> Path {
             // nothing before: it began here, or its time is not on the tape
             frame.to = frame.from;
             let born = first(threads, at.thread).filter(|first| end <= first.from).and_then(maker);
-            let by = born.map(|by| By { by, made: true, softirq: false, series: false });
+            let by = born.map(|by| By { by, made: true, softirq: false, series: None });
             hand_over(&mut path, &mut frames, (at, (State::Unknown, 0)), (at.from, end), by, Kind::Unknown);
             continue;
         };
@@ -151,7 +169,7 @@ pub fn walk(threads: &[Logged], thread: Id, (from, to): (u64, u64)) -> Path {
                     && stretch.to <= end
                 {
                     // no part of the path is within: what who thawed it did is not why
-                    let by = By { by, softirq: false, made: false, series: false };
+                    let by = By { by, softirq: false, made: false, series: None };
                     path.handovers.push(handover(&path, &at, (begin, end), &by));
                 }
                 Kind::Stopped
@@ -167,9 +185,17 @@ pub fn walk(threads: &[Logged], thread: Id, (from, to): (u64, u64)) -> Path {
                     let unseen = threads.get(by as usize).is_none_or(|by| by.stretches.is_empty());
                     let (waker, otherwise) = match unseen {
                         true => (None, Kind::Unseen { by }),
-                        false => (Some(By { by, softirq, series: begin < last, made: false }), Kind::TooDeep { by }),
+                        false => (
+                            Some(By { by, softirq, series: (begin < last).then_some(last), made: false }),
+                            Kind::TooDeep { by },
+                        ),
                     };
                     let state = (stretch.state, stretch.task);
+                    // who is waited for was woken by who waits, between two of its waits: these are not one
+                    if !unseen && parted < MOST_PARTED && part(&mut path, &mut frames, by) {
+                        parted += 1;
+                        continue;
+                    }
                     hand_over(&mut path, &mut frames, (at, state), (begin, end), waker, otherwise);
                     continue;
                 }
@@ -186,13 +212,14 @@ struct By {
     by: Id,
     softirq: bool,
     made: bool,
-    series: bool,
+    /// When the last of several waits began; None: it is one.
+    series: Option<u64>,
 }
 
 /// A wait of the thread of `at`, and who ended it.
 fn handover(path: &Path, at: &Frame, (from, to): (u64, u64), &By { by, softirq, made, series }: &By) -> Handover {
     let depth = at.handover.map_or(0, |at| path.handovers[at as usize].depth + 1);
-    Handover { thread: at.thread, from, to, by, softirq, made, series, within: at.handover, depth }
+    Handover { thread: at.thread, from, to, by, softirq, made, series: series.is_some(), within: at.handover, depth }
 }
 
 /// Goes on in the waker, if there is one that can be followed; otherwise the time is a part of its own, `otherwise`.
@@ -207,12 +234,47 @@ fn hand_over(
     let goes_round = |by: Id| frames.iter().any(|frame| frame.thread == by);
     match by {
         Some(by) if frames.len() <= DEEPEST && !goes_round(by.by) => {
-            path.handovers.push(handover(path, &at, span, &by));
-            let ((from, to), handover) = (span, Some((path.handovers.len() - 1) as u32));
-            frames.push(Frame { thread: by.by, from, to, handover });
+            let before = (path.parts.len(), path.handovers.len(), path.parts.last().map(|last| last.from));
+            let merged = by.series.map(|last| Merged { last, end: span.1, softirq: by.softirq, before });
+            enter(path, frames, &at, span, &by, merged);
         }
         _ => path.push(&at, span, otherwise, state),
     }
+}
+
+/// Goes on in the waker of a wait of the thread of `at`.
+fn enter(
+    path: &mut Path,
+    frames: &mut Vec<Frame>,
+    at: &Frame,
+    (from, to): (u64, u64),
+    by: &By,
+    series: Option<Merged>,
+) {
+    path.handovers.push(handover(path, at, (from, to), by));
+    let handover = Some((path.handovers.len() - 1) as u32);
+    frames.push(Frame { thread: by.by, from, to, handover, series });
+}
+
+/// Takes the series of waits of the thread `of` apart: the last is one of its own, and what was walked in the series is
+/// walked again. False: it is in none.
+fn part(path: &mut Path, frames: &mut Vec<Frame>, of: Id) -> bool {
+    let Some(below) = frames.iter().position(|frame| frame.thread == of) else { return false };
+    let Some((waker, merged)) = frames.get(below + 1).and_then(|above| Some((above.thread, above.series?))) else {
+        return false;
+    };
+    frames.truncate(below + 1);
+    let (parts, handovers, from) = merged.before;
+    path.parts.truncate(parts);
+    path.handovers.truncate(handovers);
+    if let (Some(last), Some(from)) = (path.parts.last_mut(), from) {
+        last.from = from;
+    }
+    frames[below].to = merged.last;
+    let at = frames[below];
+    let by = By { by: waker, softirq: merged.softirq, made: false, series: None };
+    enter(path, frames, &at, (merged.last, merged.end), &by, None);
+    true
 }
 
 /// When the series of waits for ends began of which `last`, ended by `by`, is the last; None: it is no such wait.

@@ -95,6 +95,38 @@ fn waits_for_several_ends_are_one_for_the_last() {
 }
 
 #[test]
+fn who_ends_because_the_waiter_woke_it_is_a_wait_of_its_own() {
+    // a shell waits for one child, kills another one, and waits for that: `sleep 3 & sleep 0.3; kill $!; wait`
+    let shell = |by| {
+        let between = (RUN, 300_100_000, Ended::Changed);
+        let run = (RUN, 400_000_000, Ended::GoesOn);
+        thread(
+            0,
+            &[(RUN, 1_000_000, Ended::Changed), (S, 300_000_000, woken(1)), between, (S, 300_200_000, woken(by)), run],
+        )
+    };
+    let short = thread(0, &[(S, 299_900_000, Ended::Interrupt), (RUN, 300_010_000, Ended::Changed)]);
+    let killed = |by| thread(0, &[(S, 300_050_000, woken(by)), (RUN, 300_210_000, Ended::Changed)]);
+    let expected = |last| {
+        vec![
+            (0, 0, 1_000_000, Kind::Runs, 0),
+            (1, 1_000_000, 299_900_000, Kind::Interrupt, 1),
+            (1, 299_900_000, 300_000_000, Kind::Runs, 1),
+            (0, 300_000_000, 300_100_000, Kind::Runs, 0),
+            (last, 300_100_000, 300_200_000, Kind::Runs, 1),
+            (0, 300_200_000, 350_000_000, Kind::Runs, 0),
+        ]
+    };
+    let path = walk(&[shell(2), short.clone(), killed(0)], 0, (0, 350_000_000));
+    assert_eq!(parts(&path), expected(2));
+    assert!(path.handovers.iter().all(|wait| !wait.series), "{:?}", path.handovers);
+    // the same by another one that the shell woke
+    let between = thread(0, &[(S, 300_020_000, woken(0)), (RUN, 301_000_000, Ended::GoesOn)]);
+    let path = walk(&[shell(2), short, killed(3), between], 0, (0, 350_000_000));
+    assert_eq!(parts(&path), expected(2));
+}
+
+#[test]
 fn a_thread_that_was_made_meanwhile_continues_as_its_maker() {
     let waits = thread(0, &[(S, 90, woken(1)), (RUN, 100, Ended::GoesOn)]);
     let child = thread(40, &[(State::Waiting(Why::Made), 45, woken(2)), (RUN, 100, Ended::GoesOn)]);
