@@ -57,15 +57,18 @@ static void aio(int opcode, int fd, uint64_t bytes, int64_t offset)
 	       (long long)event.res);
 }
 
+/* Most of one call, with one that cannot be: record looks at so many. */
+#define MANY 1024
+
 /* Several at once, told of at once. */
 static void aio_many(int opcode, int fd, unsigned count)
 {
-	struct iocb iocbs[16] = {}, *list[16];
-	struct io_event events[16];
+	static struct iocb iocbs[MANY], *list[MANY];
+	static struct io_event events[MANY];
 
 	for (unsigned i = 0; i < count; i++) {
 		iocbs[i] = (struct iocb){ .aio_fildes = fd, .aio_lio_opcode = opcode,
-					  .aio_buf = (uintptr_t)memory + i * PIECE, .aio_nbytes = PIECE, .aio_offset = i * PIECE };
+					  .aio_buf = (uintptr_t)memory + i % 8 * PIECE, .aio_nbytes = PIECE, .aio_offset = i * PIECE };
 		list[i] = &iocbs[i];
 	}
 	/* the last cannot be: what came before it is submitted */
@@ -158,7 +161,7 @@ int main(int argc, char **argv)
 	write_only = open(name_b, O_WRONLY);
 	if (file_a < 0 || file_b < 0 || write_only < 0)
 		die("open");
-	if (is_aio && syscall(SYS_io_setup, 32, &context))
+	if (is_aio && syscall(SYS_io_setup, MANY, &context))
 		die("io_setup");
 	if (!is_aio)
 		make_ring(strcmp(argv[1], "sqpoll") ? 0 : IORING_SETUP_SQPOLL);
@@ -171,6 +174,8 @@ int main(int argc, char **argv)
 	if (is_aio) {
 		aio_many(IOCB_CMD_PWRITE, file_a, 8);
 		aio_many(IOCB_CMD_PREAD, file_a, 8);
+		aio_many(IOCB_CMD_PREAD, file_a, 100);
+		aio_many(IOCB_CMD_PREAD, file_a, MANY - 1);
 		for (int i = 0; i < 3; i++)
 			aio(IOCB_CMD_PWRITE, file_b, 1000, i * 1000);
 		aio(IOCB_CMD_PREAD, file_b, PIECE, 2000);

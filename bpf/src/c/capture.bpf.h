@@ -144,42 +144,62 @@ static __always_inline u64 arg_of(const struct task_state *st, u8 i)
 #define ARGV_WORDS 32
 #define ARGV_BYTES 0x3fff
 
+/* What copy_argv_string() returns instead of the end of what it copied. */
+#define ARGV_ENDED 0xffffffff
+#define ARGV_NOT_RESIDENT 0xfffffffe
+
+/*
+ * One string of argv, whose pointer is at `address`, into the slot from `end` on;
+ * returns the end of it. Not static, so that the verifier walks it once.
+ */
+__noinline u32 copy_argv_string(u32 index, u32 end, u64 address, u32 compat)
+{
+	struct slot *s = bpf_map_lookup_elem(&slots, &index);
+	u32 half = 0;
+	u64 whole = 0;
+	long len;
+
+	if (!s)
+		return ARGV_NOT_RESIDENT;
+	if (compat) {
+		if (bpf_probe_read_user(&half, sizeof(half), (void *)address))
+			return ARGV_NOT_RESIDENT;
+		whole = half;
+	} else if (bpf_probe_read_user(&whole, sizeof(whole), (void *)address)) {
+		return ARGV_NOT_RESIDENT;
+	}
+	if (!whole)
+		return ARGV_ENDED;
+	end &= SLOT_DATA_MASK;
+	len = bpf_probe_read_user_str(&s->data[end], STRING_MAX, (void *)whole);
+	return len < 0 ? ARGV_NOT_RESIDENT : end + len;
+}
+
 /* argv as passed to exec by the caller, NUL-separated. For scripts the new program gets another argv. */
 static __noinline int capture_argv(struct task_state *st, u8 arg, u64 addr, bool late)
 {
 	u32 n = st->rec.captures, off = st->data_len & SLOT_DATA_MASK, end = off;
-	u32 word = st->rec.abi == ABI_I386 ? 4 : 8;
+	u32 compat = st->rec.abi == ABI_I386, word = compat ? 4 : 8;
 	u8 status = late ? BYTES_LATE_TRUNCATED : BYTES_TRUNCATED;
-	struct slot *s;
 
 	if (!addr)
 		return 0;
-	s = into_slot(st);
-	if (!s) {
+	if (!into_slot(st)) {
 		set_capture(st, n, arg, BYTES_NO_BUFFER, 0, 0);
 		return 0;
 	}
-	for (int i = 0; i < ARGV_WORDS; i++) {
-		u64 ptr = 0;
-		long len;
+	for (int i = 0; i < ARGV_WORDS && end - off <= ARGV_BYTES - STRING_MAX; i++) {
+		u32 next = copy_argv_string(st->slot - 1, end, addr + i * word, compat);
 
-		if (bpf_probe_read_user(&ptr, word, (void *)addr + i * word)) {
-			status = BYTES_NOT_RESIDENT;
-			break;
-		}
-		if (!ptr) {
+		if (next == ARGV_ENDED) {
 			status = late ? BYTES_LATE : BYTES_WHOLE;
 			break;
 		}
-		if (end - off > ARGV_BYTES - STRING_MAX)
-			break;
-		end &= SLOT_DATA_MASK;
-		len = bpf_probe_read_user_str(&s->data[end], STRING_MAX, (void *)ptr);
-		if (len < 0) {
+		if (next == ARGV_NOT_RESIDENT) {
 			status = BYTES_NOT_RESIDENT;
 			break;
 		}
-		end += len;
+		end = next;
 	}
 	if (status == BYTES_NOT_RESIDENT)
 		end = off;

@@ -26,22 +26,10 @@
 #define SYS_LISTEN 4
 #define SYS_GETSOCKNAME 6
 
-/* A field of a kernel's struct: a plain load where the kernel allows it. */
-#define LOADED(type, p, field)                                                                         \
-	(has_rdonly_cast ? ((type *)bpf_rdonly_cast((p), bpf_core_type_id_kernel(type)))->field :      \
-			   BPF_CORE_READ((type *)(p), field))
-
-/*
- * A tracepoint's argument that nothing is known of: from one that the verifier
- * trusts it looks up by name, among all types of the kernel, how far each pointer
- * in it is to be trusted (0.7 ms for each load).
- */
-#define UNTRUSTED(type, p) (has_rdonly_cast ? (type *)bpf_rdonly_cast((p), bpf_core_type_id_kernel(type)) : (p))
-
 /* The open file of the current task; NULL when there is none (or no longer). */
 static __always_inline struct file *file_of(s32 fd)
 {
-	struct task_struct *task = current_task();
+	struct task_struct *task = UNTRUSTED(struct task_struct, current_task());
 	struct file **table, *file = NULL;
 	u32 max_fds;
 

@@ -8,8 +8,9 @@
 #ifndef __SYSTAPE_OPERATIONS_H
 #define __SYSTAPE_OPERATIONS_H
 
-/* Most iocbs and events of one call that are looked at. */
+/* Most iocbs and events of one call that are looked at, and those of a round: the verifier walks a round once. */
 #define IOCBS_MOST 1024
+#define IOCBS_ROUND 32
 
 /* IORING_OP_*, IORING_CQE_F_* (include/uapi/linux/io_uring.h) */
 #define URING_READV 1
@@ -217,7 +218,8 @@ __noinline int tell_aio_event(u64 address)
 	return 0;
 }
 
-static __always_inline u64 iocb_at(u64 list, u32 i, u32 compat)
+/* The address of an iocb, as the program's list has it; not static, as tell_iocb(). */
+__noinline u64 iocb_at(u64 list, u32 i, u32 compat)
 {
 	u32 half = 0;
 	u64 whole = 0;
@@ -230,47 +232,78 @@ static __always_inline u64 iocb_at(u64 list, u32 i, u32 compat)
 	return whole;
 }
 
-/* The iocbs `from` to `count` of a list: `refused` is known when this is compiled. */
-static __always_inline int each_iocb(u64 list, u32 from, u32 count, u32 compat, bool refused)
+/* A round of iocbs before `count`; 1 = that were all. `refused` is known when this is compiled. */
+static __always_inline int some_iocbs(u64 list, u32 from, u32 count, u32 compat, bool refused)
 {
-	for (u32 n = 0; n < IOCBS_MOST; n++) {
+	for (u32 n = 0; n < IOCBS_ROUND; n++) {
 		u32 i = from + n;
 		u64 address;
 
 		if (i >= count)
-			return 0;
+			return 1;
 		address = iocb_at(list, i, compat);
 		if (!address)
-			return 0;
+			return 1;
 		if (refused)
 			tell_refused(address);
 		else
 			tell_iocb(address);
 	}
-	count_drop(DROP_URING);
+	return 0;
+}
+
+__noinline int tell_some_iocbs(u64 list, u32 from, u32 count, u32 compat)
+{
+	return some_iocbs(list, from, count, compat, false);
+}
+
+/* A function of its own: with the calls of the above an exit has not stack enough on 5.10. */
+__noinline int tell_some_refusals(u64 list, u32 from, u32 count, u32 compat)
+{
+	return some_iocbs(list, from, count, compat, true);
+}
+
+__noinline int tell_some_events(u64 list, u32 from, u32 count)
+{
+	for (u32 n = 0; n < IOCBS_ROUND; n++) {
+		u32 i = from + n;
+
+		if (i >= count)
+			return 1;
+		tell_aio_event(list + i * EVENT_SIZE);
+	}
 	return 0;
 }
 
 /* Those that are submitted. */
 __noinline int tell_iocbs(u64 list, u32 count, u32 compat)
 {
-	return each_iocb(list, 0, count, compat, false);
+	for (u32 n = 0; n < IOCBS_MOST; n += IOCBS_ROUND)
+		if (tell_some_iocbs(list, n, count, compat))
+			return 0;
+	if (count > IOCBS_MOST)
+		count_drop(DROP_URING);
+	return 0;
 }
 
-/* Those that were not. A function of its own: with the calls of the above an exit has not stack enough on 5.10. */
+/* Those that were not. */
 __noinline int tell_refusals(u64 list, u32 from, u32 count, u32 compat)
 {
-	return each_iocb(list, from, count, compat, true);
+	for (u32 n = 0; n < IOCBS_MOST; n += IOCBS_ROUND)
+		if (tell_some_refusals(list, from + n, count, compat))
+			return 0;
+	if (count - from > IOCBS_MOST)
+		count_drop(DROP_URING);
+	return 0;
 }
 
 __noinline int tell_aio_events(u64 list, u32 count)
 {
-	for (u32 i = 0; i < IOCBS_MOST; i++) {
-		if (i >= count)
+	for (u32 n = 0; n < IOCBS_MOST; n += IOCBS_ROUND)
+		if (tell_some_events(list, n, count))
 			return 0;
-		tell_aio_event(list + i * EVENT_SIZE);
-	}
-	count_drop(DROP_URING);
+	if (count > IOCBS_MOST)
+		count_drop(DROP_URING);
 	return 0;
 }
 

@@ -81,30 +81,38 @@ static __always_inline struct signal_slot *begin_signal(u32 *index, u8 kind, str
 	return s;
 }
 
-/* The parents of a task, the nearest first, as many as fit; returns how many. */
-static __noinline u32 ancestors(u8 *data, u32 at, struct task_struct *task)
+/*
+ * The parent of a task, into a place among the data of a slot; returns it, 0 = there
+ * is none. Not static, with numbers as arguments, so that the verifier walks it once.
+ */
+__noinline u64 note_parent(u32 index, u32 at, u64 address)
 {
-	struct wire_ancestor a;
+	struct task_struct *task = (void *)address, *parent = BPF_CORE_READ(task, real_parent, group_leader);
+	struct signal_slot *s = (void *)bpf_map_lookup_elem(&slots, &index);
+	u32 off = at * sizeof(struct wire_ancestor) & SLOT_DATA_MASK;
+	struct wire_ancestor a = {};
+
+	if (!s || !parent || parent == task)
+		return 0;
+	a.start = BPF_CORE_READ(parent, start_time);
+	a.pid = BPF_CORE_READ(parent, pid);
+	if (!a.pid) /* the idle task is everybody's ancestor */
+		return 0;
+	bpf_core_read(&a.comm, sizeof(a.comm), &parent->comm);
+	bpf_probe_read_kernel(&s->data[off], sizeof(a), &a);
+	return (u64)parent;
+}
+
+/* The parents of a task, the nearest first, as many as fit; returns how many. */
+static __always_inline u32 ancestors(u32 index, u32 at, struct task_struct *task)
+{
+	u64 address = number_of(task);
 	u32 n = 0;
 
-	if (!task)
-		return 0;
-	for (int i = 0; i < MAX_ANCESTORS; i++) {
-		struct task_struct *parent = BPF_CORE_READ(task, real_parent, group_leader);
-		u32 off = (at + n) * sizeof(a);
-
-		if (!parent || parent == task)
+	for (; n < MAX_ANCESTORS && address; n++) {
+		address = note_parent(index, at + n, address);
+		if (!address)
 			break;
-		__builtin_memset(&a, 0, sizeof(a));
-		a.start = BPF_CORE_READ(parent, start_time);
-		a.pid = BPF_CORE_READ(parent, pid);
-		if (!a.pid) /* the idle task is everybody's ancestor */
-			break;
-		bpf_core_read(&a.comm, sizeof(a.comm), &parent->comm);
-		off &= SLOT_DATA_MASK;
-		bpf_probe_read_kernel(&data[off], sizeof(a), &a);
-		n++;
-		task = parent;
 	}
 	return n;
 }
@@ -252,7 +260,7 @@ int signal_generate(u64 *ctx)
 		/* fills the rest of shorter chains: a failed read zeroes more of them than stores could */
 		bpf_probe_read_kernel(s->data, SIGNAL_CHAINS, NULL);
 		if (!(s->rec.hdr.flags & (SIG_INTERRUPT | SIG_SENDER_KTHREAD))) {
-			s->rec.sender_ancestors = ancestors(s->data, 0, current);
+			s->rec.sender_ancestors = ancestors(index, 0, current);
 			len += sender_argv(s, current, len);
 			if (s->rec.nr != SNAP_NO_CALL && is_write(&s->rec)) {
 				struct file *file = file_of(s->rec.call_args[0]);
@@ -265,7 +273,7 @@ int signal_generate(u64 *ctx)
 				len += n;
 			}
 		}
-		s->rec.target_ancestors = ancestors(s->data, MAX_ANCESTORS, target);
+		s->rec.target_ancestors = ancestors(index, MAX_ANCESTORS, target);
 	}
 	send_signal(s, sizeof(s->rec) + (len & SLOT_DATA_MASK), everyday);
 	slot_put(index);

@@ -13,8 +13,6 @@
 #define IRQ_STACK_SIZE 16384 /* x86-64 without KASAN */
 #define IN_HARD_INTERRUPT 0xff0000 /* HARDIRQ_MASK | NMI_MASK of preempt_count */
 
-extern void *bpf_rdonly_cast(const void *obj, u32 btf_id) __ksym __weak;
-
 /*
  * A word of the kernel's memory: a plain load if all of it may be loaded. The
  * type is one that begins with a plain number.
@@ -94,7 +92,7 @@ static __always_inline bool is_own_softirq(void *ctx, struct task_struct *curren
 	if (!backlog_from || !bpf_core_field_exists(current->se.cfs_rq) || !FIELD(current, pid))
 		return false;
 	/* the current task's run queue is this CPU's */
-	queue = FIELD(current, se.cfs_rq);
+	queue = FIELD(UNTRUSTED(struct task_struct, current), se.cfs_rq);
 	if (!queue)
 		return false;
 	cpu = kernel_word((u64)&queue->rq);

@@ -48,6 +48,20 @@
 		__field;                                        \
 	})
 
+extern void *bpf_rdonly_cast(const void *obj, u32 btf_id) __ksym __weak;
+
+/* A field of a kernel's struct: a plain load where the kernel allows it. */
+#define LOADED(type, p, field)                                                                         \
+	(has_rdonly_cast ? ((type *)bpf_rdonly_cast((p), bpf_core_type_id_kernel(type)))->field :      \
+			   BPF_CORE_READ((type *)(p), field))
+
+/*
+ * A tracepoint's argument, or the current task, that nothing is known of: from one
+ * that the verifier trusts it looks up by name, among all types of the kernel, how
+ * far each pointer in it is to be trusted (0.7 ms for each load).
+ */
+#define UNTRUSTED(type, p) (has_rdonly_cast ? (type *)bpf_rdonly_cast((p), bpf_core_type_id_kernel(type)) : (p))
+
 /* An address as a number, which is what functions that are not static take: the verifier lets no pointer be one. */
 static __always_inline u64 number_of(const void *pointer)
 {
@@ -288,7 +302,7 @@ static __always_inline bool cpu_is_recorded(void)
 static __always_inline u32 current_uid(struct task_struct *current)
 {
 	if (has_task_storage)
-		return current->cred->uid.val;
+		return UNTRUSTED(struct task_struct, current)->cred->uid.val;
 	return bpf_get_current_uid_gid();
 }
 

@@ -64,13 +64,34 @@ static __always_inline void fill_rss(struct wire_snap *snap, struct task_struct 
 		}                                                               \
 	})
 
-/* The sums of a process at one moment; false when a thread was released meanwhile. */
-static __always_inline bool sum_usage(struct wire_usage *u, struct signal_struct *sig)
+/*
+ * Adds what a thread has to the sums in a slot; returns the entry of the next one in
+ * the list of its process. Not static, with numbers as arguments, so that the
+ * verifier walks it once.
+ */
+__noinline u64 add_thread(u32 index, u64 at)
+{
+	struct task_struct *task = (void *)(at - bpf_core_field_offset(struct task_struct, thread_node));
+	struct wire_usage *u = (void *)bpf_map_lookup_elem(&slots, &index);
+	u64 read, written;
+
+	if (!u)
+		return 0;
+	read = u->read_bytes;
+	written = u->write_bytes;
+	ADD_COUNTS(u, task);
+	ADD(u->runtime, task, se.sum_exec_runtime);
+	u->inblock += (u->read_bytes - read) >> 9;
+	u->oublock += (u->write_bytes - written) >> 9;
+	return (u64)BPF_CORE_READ(task, thread_node.next);
+}
+
+/* The sums of a process at one moment, in the slot of this index; false when a thread was released meanwhile. */
+static __always_inline bool sum_usage(struct wire_usage *u, u32 index, struct signal_struct *sig)
 {
 	u32 before = BPF_CORE_READ(sig, stats_lock.seqcount.seqcount.sequence);
-	struct list_head *end = (void *)((char *)sig + bpf_core_field_offset(struct signal_struct, thread_head));
-	struct list_head *at = BPF_CORE_READ(sig, thread_head.next);
-	struct task_struct *task;
+	u64 end = (u64)sig + bpf_core_field_offset(struct signal_struct, thread_head);
+	u64 at = (u64)BPF_CORE_READ(sig, thread_head.next);
 	int left = BPF_CORE_READ(sig, nr_threads);
 
 	__builtin_memset(u, 0, sizeof(*u));
@@ -79,16 +100,8 @@ static __always_inline bool sum_usage(struct wire_usage *u, struct signal_struct
 	ADD(u->oublock, sig, oublock);
 	ADD(u->runtime, sig, sum_sched_runtime);
 	u->maxrss = BPF_CORE_READ(sig, maxrss) * PAGE_BYTES;
-	for (int i = 0; i < LAST_THREADS && at && at != end; i++, left--) {
-		u64 read = u->read_bytes, written = u->write_bytes;
-
-		task = (void *)((char *)at - bpf_core_field_offset(struct task_struct, thread_node));
-		ADD_COUNTS(u, task);
-		ADD(u->runtime, task, se.sum_exec_runtime);
-		u->inblock += (u->read_bytes - read) >> 9;
-		u->oublock += (u->write_bytes - written) >> 9;
-		at = BPF_CORE_READ(task, thread_node.next);
-	}
+	for (int i = 0; i < LAST_THREADS && at && at != end; i++, left--)
+		at = add_thread(index, at);
 	u->uncounted = left > 0 ? left : 0;
 	return !(before & 1) && before == BPF_CORE_READ(sig, stats_lock.seqcount.seqcount.sequence);
 }
@@ -117,7 +130,7 @@ static __noinline int send_usage(const struct wire_exit *e, struct task_struct *
 		ADD_COUNTS(u, task);
 		ADD(u->runtime, task, se.sum_exec_runtime);
 		u->hdr.flags = USAGE_THREAD;
-	} else if (!sum_usage(u, sig) && !sum_usage(u, sig) && !u->uncounted) {
+	} else if (!sum_usage(u, index, sig) && !sum_usage(u, index, sig) && !u->uncounted) {
 		/* twice if a thread was being released; no loop: 5.10 refuses one that begins behind a call */
 		u->uncounted = 1;
 	}
