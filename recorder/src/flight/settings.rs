@@ -183,4 +183,37 @@ mod tests {
         }
         assert!(settings(&["--last", "5s", "--on", "slow:fsync>1s", "-e", "fsync,read", "--on", "kill"]).is_ok());
     }
+
+    /// The service, the DaemonSet and the compose file are one flight recorder: what differs is where tapes go.
+    #[test]
+    fn what_is_shipped_records_the_same() {
+        let of_service = include_str!("../../../packaging/systape.conf");
+        let line = of_service.lines().find_map(|line| line.strip_prefix("SYSTAPE_ARGS=")).unwrap();
+        let mut service: Vec<String> = Vec::new();
+        // `--option value` as `--option=value`
+        for word in line.trim_matches('"').split(' ') {
+            match service.last_mut() {
+                Some(last) if !word.starts_with("--") => *last = format!("{last}={word}"),
+                _ => service.push(word.to_owned()),
+            }
+        }
+        let of_list = |text: &str| -> Vec<String> {
+            text.lines().filter_map(|line| line.trim().strip_prefix("- --")).map(|word| format!("--{word}")).collect()
+        };
+        let shipped = [
+            service,
+            of_list(include_str!("../../../packaging/kubernetes/daemonset.yaml")),
+            of_list(include_str!("../../../packaging/container/compose.yaml")),
+        ];
+        let same = |words: &[String]| -> Vec<String> {
+            let own = |word: &&String| !word.starts_with("--dir=") && !word.starts_with("--label=");
+            words.iter().filter(own).cloned().collect()
+        };
+        for words in &shipped {
+            assert_eq!(same(words), same(&shipped[0]));
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            let flight = settings(&words).unwrap().expect("a flight recorder");
+            assert_eq!(flight.bounds.last, 60_000_000_000);
+        }
+    }
 }
