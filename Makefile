@@ -28,7 +28,7 @@ build: ## record, analyze, systape and (with Rust 1.94 or newer) analyze-sql in 
 	@scripts/setup.sh build
 	$(CARGO) build --release $(PROGRAMS)
 	@SQL=$(SQL) scripts/sql.sh build
-	@scripts/split-debug.sh $(BIN)/record $(BIN)/analyze $$(ls $(BIN)/analyze-sql 2>/dev/null)
+	@scripts/split-debug.sh $(BIN)/record $(BIN)/analyze
 	@$(MAKE) --no-print-directory man
 
 python: ## the package for Python, as a wheel in target/wheels (docs/python.md)
@@ -173,7 +173,8 @@ static: static-record ## record, analyze and systape as static files that run on
 
 static-sql: ## analyze-sql as a static file beside the others (its engine builds for many minutes)
 	@scripts/setup.sh build
-	cd sql && $(STATIC_ENV) $(CARGO) build --release --target x86_64-unknown-linux-gnu --target-dir $(abspath $(TARGET))/sql-static
+	cd sql && $(STATIC_ENV) $(CARGO) rustc --release --bin analyze-sql --target x86_64-unknown-linux-gnu --target-dir $(abspath $(TARGET))/sql-static -- \
+		-C strip=symbols $$(../scripts/sql.sh flags)
 	install -m 755 $(TARGET)/sql-static/x86_64-unknown-linux-gnu/release/analyze-sql $(STATIC)/analyze-sql
 
 dist: static ## the static programs in a tar with checksums, in target/dist
@@ -220,11 +221,10 @@ install: ## what `make build` made, into PREFIX (/usr/local); DESTDIR is honoure
 	@test -e $(TARGET)/share/man/man1/record.1 || { echo "install: nothing is built yet: make build" >&2; exit 1; }
 	install -d $(DESTDIR)$(PREFIX)/bin/.debug
 	install -m 755 $(BIN)/record $(BIN)/analyze $(BIN)/systape $(wildcard $(BIN)/analyze-sql) $(DESTDIR)$(PREFIX)/bin
-	for debug in $(wildcard $(BIN)/record.debug $(BIN)/analyze.debug $(BIN)/analyze-sql.debug); do \
+	for debug in $(wildcard $(BIN)/record.debug $(BIN)/analyze.debug); do \
 		install -m 644 $$debug $(DESTDIR)$(PREFIX)/bin || exit 1; done
-	scripts/split-debug.sh $(addprefix $(DESTDIR)$(PREFIX)/bin/,record analyze $(notdir $(wildcard $(BIN)/analyze-sql)))
-	mv -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,$(addsuffix .debug,record analyze $(notdir $(wildcard $(BIN)/analyze-sql)))) \
-		$(DESTDIR)$(PREFIX)/bin/.debug
+	scripts/split-debug.sh $(addprefix $(DESTDIR)$(PREFIX)/bin/,record analyze)
+	mv -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,record.debug analyze.debug) $(DESTDIR)$(PREFIX)/bin/.debug
 	cd $(TARGET)/share && find . -type f -exec install -D -m 644 {} $(DESTDIR)$(PREFIX)/share/{} \;
 	if [ -e $(TARGET)/viewer/systape.html ]; then \
 		install -D -m 644 $(TARGET)/viewer/systape.html $(DESTDIR)$(PREFIX)/share/systape/systape.html; fi

@@ -230,12 +230,9 @@ END
 END
     fi
     echo "%files"
-    (cd "$work/$package" && {
-        find etc -type f -printf '%%config(noreplace) /%p\n' 2>/dev/null
-        find usr -type f -printf '/%p\n'
-        # its own directories go with it
-        find usr/share/doc usr/lib/systape -mindepth 0 -type d \( -path '*/systape*' \) -printf '%%dir /%p\n' 2>/dev/null
-    } | sort)
+    # its own directories go with it
+    (cd "$work/$package" && find . \( -type f -path './etc/*' -printf '%%config(noreplace) /%P\n' \) -o \( -type f -printf '/%P\n' \) \
+        -o \( -type d -path './usr/*/systape*' -printf '%%dir /%P\n' \) | sort)
 }
 
 rpm() {

@@ -15,22 +15,34 @@ fi
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 # what was built to be used is tested; else a build that takes less time and answers the same
 if [ -e "$target/release/analyze-sql" ]; then profile=release; else profile=quick; fi
-make() { cargo build --locked "$@" --manifest-path sql/Cargo.toml --target-dir "$target"; }
+# flags for the linker that make the program smaller, those that it knows: equal functions once, relocations packed
+smaller=()
+try=$(mktemp -d)
+trap 'rm -rf "$try"' EXIT
+for flag in -Wl,--icf=all -Wl,-z,pack-relative-relocs; do
+    if echo 'fn main() {}' | rustc -C link-arg="$flag" -o "$try/it" - 2>/dev/null; then smaller+=(-C "link-arg=$flag"); fi
+done
+make() { # profile
+    cargo rustc --locked --profile "$1" --bin analyze-sql --manifest-path sql/Cargo.toml --target-dir "$target" -- "${smaller[@]}" -C strip=symbols
+}
 
 case ${1:-} in
+flags)
+    echo "${smaller[@]}"
+    ;;
 build)
-    make --release
+    make release
     ;;
 test)
-    make --profile "$profile"
+    make "$profile"
     PYTHONPATH=$PWD/target/python ANALYZE=$target/release/analyze ANALYZE_SQL=$target/$profile/analyze-sql \
         python3 sql/tests/against_duckdb.py
     ;;
 build-for-tests)
-    make --profile "$profile"
+    make "$profile"
     ;;
 fleet)
-    make --profile "$profile"
+    make "$profile"
     PYTHONPATH=$PWD/target/python:$PWD/target/spark ANALYZE=$target/release/analyze ANALYZE_SQL=$target/$profile/analyze-sql \
         BENCH=$target/release/bench python3 fleet/test_fleet.py
     ;;
@@ -38,7 +50,7 @@ lint)
     cargo clippy --locked --profile "$profile" --all-targets --manifest-path sql/Cargo.toml --target-dir "$target" -- -D warnings
     ;;
 *)
-    echo "usage: scripts/sql.sh build|build-for-tests|test|fleet|lint" >&2
+    echo "usage: scripts/sql.sh flags|build|build-for-tests|test|fleet|lint" >&2
     exit 2
     ;;
 esac

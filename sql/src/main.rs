@@ -36,6 +36,12 @@ const LOSS: u8 = 3;
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
+    let told = std::panic::take_hook();
+    // nothing is unwound (Cargo.toml): an error of ours ends as others do, without a core
+    std::panic::set_hook(Box::new(move |panic| {
+        told(panic);
+        std::process::exit(1);
+    }));
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => {

@@ -128,7 +128,8 @@ pub(crate) fn become_it(word: &str, _rest: &[OsString]) -> String {
 pub(crate) fn cannot_start(word: &str, program: &Path, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => format!(
-            "'analyze {word}' needs the program {PROGRAM} beside this one, and {} is missing ('make build' makes it with Rust 1.94 or newer)",
+            "'analyze {word}' needs the program {PROGRAM} beside this one, and {} is missing: install the package systape-sql, or run 'make build' \
+             in a clone (Rust 1.94 or newer)",
             program.display()
         ),
         _ => format!("'analyze {word}': cannot start {}: {error}", program.display()),
