@@ -230,9 +230,9 @@ END
 END
     fi
     echo "%files"
-    # its own directories go with it
+    # its own directories go with it, and those of shells that are not installed: any package may own them
     (cd "$work/$package" && find . \( -type f -path './etc/*' -printf '%%config(noreplace) /%P\n' \) -o \( -type f -printf '/%P\n' \) \
-        -o \( -type d -path './usr/*/systape*' -printf '%%dir /%P\n' \) | sort)
+        -o \( -type d -regex './usr/\(.*/systape.*\|share/\(fish\|zsh\|bash-completion\)\(/.*\)?\)' -printf '%%dir /%P\n' \) | sort)
 }
 
 rpm() {
