@@ -4,6 +4,7 @@ use std::fs;
 
 use anyhow::{Context, Result, bail};
 use libbpf_rs::btf::Btf;
+use systape_abi::{Abi, rest};
 use systape_bpf::types::rodata;
 use systape_bpf::wire::PLAIN_SYSCALL;
 use systape_bpf::{COARSE_PER_LANE, MAX_RINGS, OpenSystapeSkel, SCHED_BUFFERS, buffer};
@@ -81,8 +82,21 @@ pub(super) fn set(
     options.no_task_states = config.forced.no_task_states;
     options.regs_shift = config.forced.registers_off.unwrap_or(0);
     options.regs_by_hand = config.forced.registers_by_hand;
+    set_idle_calls(options);
     options.unseen_ios = config.forced.unseen_ios.unwrap_or(0);
     Ok(())
+}
+
+/// The calls of which looks only count the threads: they wait for work. Which futexes are locks the program sees by their words.
+fn set_idle_calls(options: &mut rodata) {
+    for (abi, bits) in [(Abi::X86_64, &mut options.look_idle), (Abi::I386, &mut options.look_idle_32)] {
+        let waits = |(_, name): &(u32, &str)| rest::for_anything(name) && !name.starts_with("futex");
+        for (nr, _) in systape_abi::all(abi).filter(waits) {
+            if let Some(word) = bits.get_mut(nr as usize / 64) {
+                *word |= 1 << (nr % 64);
+            }
+        }
+    }
 }
 
 /// Place of tasks' registers, unless the kernel's helper finds them, and the facts that show the way into the kernel.

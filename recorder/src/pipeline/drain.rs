@@ -16,6 +16,7 @@ use systape_bpf::wire::{self, Snap};
 use crate::calls::memory::{self, CallMemory, Wanted};
 use crate::kernel::skips::{Skipped, Skips};
 use crate::load::{DropDelta, LostState, Programs, Walker};
+use crate::looks::LookBatch;
 use crate::own::clock;
 use crate::own::forced::{CheckedLedger, Poisoned};
 use crate::own::say::say;
@@ -336,6 +337,7 @@ struct RingPasses<'a> {
     buffers: CpuBuffers,
     locks: Option<LockBuffers>,
     sleepers: Option<Receiver<Records>>,
+    looks: Option<Receiver<LookBatch>>,
     skips: Skips,
     /// When a batch was last passed on.
     sent: Instant,
@@ -348,7 +350,7 @@ impl<'a> RingPasses<'a> {
         collected: &'a RingReceivers<'a>,
         (control, wanted): (&'a DrainControl, &'a Wanted),
         mut programs: Programs,
-        sleepers: Option<Receiver<Records>>,
+        (sleepers, looks): (Option<Receiver<Records>>, Option<Receiver<LookBatch>>),
     ) -> Result<Self> {
         let locks = programs.take_locks();
         let (rings, stack_ring) = (collected.rings(&programs)?, collected.stack_ring(&programs)?);
@@ -363,6 +365,7 @@ impl<'a> RingPasses<'a> {
             buffers,
             locks,
             sleepers,
+            looks,
             skips,
             sent,
             told: 0,
@@ -394,6 +397,10 @@ impl<'a> RingPasses<'a> {
             .locks
             .as_mut()
             .map_or(0, |locks| locks.drain(|lock| collected.push(lock), |stack| collected.push_stack(stack)));
+        for batch in self.looks.iter().flat_map(Receiver::try_iter) {
+            batch.stacks.iter().for_each(|stack| collected.push_stack(stack));
+            batch.rows.iter().for_each(|row| collected.push(row));
+        }
         reads.buffers.set(reads.buffers.get() + all + of_locks);
         reads.fullest.set(reads.fullest.get().most(fullest));
     }
@@ -535,7 +542,7 @@ pub(crate) fn run(
     (control, wanted): (&DrainControl, &Wanted),
     (out, backlog): (&Sender<Drained>, &Backlog),
     unwinding: Option<Sender<UnwindInput>>,
-    sleepers: Option<Receiver<Records>>,
+    apart: (Option<Receiver<Records>>, Option<Receiver<LookBatch>>),
 ) -> Result<Option<CheckedLedger>> {
     let spare = Spare::new(BATCH + 4096, SPARE);
     let collected = RingReceivers {
@@ -549,7 +556,7 @@ pub(crate) fn run(
         poisoned: programs.is_poisoned().then(|| Cell::new(Poisoned::default())),
     };
     let walker = programs.walker()?;
-    let mut passes = RingPasses::new(&collected, (control, wanted), programs, sleepers)?;
+    let mut passes = RingPasses::new(&collected, (control, wanted), programs, apart)?;
     if !passes.until_stopped()? || !passes.close(&walker)? {
         return Ok(None);
     }
