@@ -385,6 +385,7 @@ crate::tables! {
         task: Task "which thread"
         state: Str "letter of ps: D, S in a call that is not known to wait for work, R when it waits for a CPU"
         call: Str "the call that it was in; unknown: in none (a page fault, a thread of the kernel), or not read (state R)"
+        abi: Str "of that call: x86_64, i386, x32, aarch64; unknown: likewise"
         first: Flag "the first row of this stay: else it goes on from a row before"
         looks: Count "looks that found it so, without those of rows before"
         interval: Duration "time between two looks then: looks times interval estimates the time"

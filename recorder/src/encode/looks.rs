@@ -53,6 +53,7 @@ impl LookRows {
             Field::Task(rows.who(&mut world.tasks, &s.row.who)),
             Field::Bytes(&[s.state]),
             call.as_ref().map_or(Field::Unknown, |name| Field::Bytes(name.as_bytes())),
+            call.as_ref().map_or(Field::Unknown, |_| Field::Bytes(Abi::from_raw(s.abi).as_str().as_bytes())),
             number(flag(STAY_BEGINS)),
             Field::Number(s.looks),
             Field::Number(s.interval),
@@ -99,12 +100,10 @@ impl LookRows {
         ];
         rows.beside(&self.seconds, s.ts, &numbers.map(Field::Number));
         let first = s.ts.saturating_sub(s.span);
-        // no CPU in time; no room in a look
-        for (cause, count) in [(GapCause::Skipped, s.skipped), (GapCause::QueueFull, s.over)] {
-            if count > 0 {
-                let (family, last) = (Family::Look, s.ts);
-                rows.gap(Gap { cause, family, cpu: CPU_NONE, count, first, last, pid: 0, ledger: false });
-            }
+        // a look that was skipped takes its time with it, which a row says; a thread that had no room would be taken for absent
+        if s.over > 0 {
+            let (cause, family, count, last) = (GapCause::QueueFull, Family::Look, s.over, s.ts);
+            rows.gap(Gap { cause, family, cpu: CPU_NONE, count, first, last, pid: 0, ledger: false });
         }
     }
 
@@ -152,10 +151,10 @@ mod tests {
         assert_eq!((text("state"), text("call")), (vec![some("S"), some("D")], vec![some("read"), None]));
         assert_eq!((text("file"), text("path")), (vec![some("pipe:[7]"), None], vec![None, None]));
         // since, lock, owner and six arguments
-        let unknown = 1_u64 << 8 | 1 << 12 | 1 << 13 | 0b11_1111 << 14;
+        let unknown = 1_u64 << 9 | 1 << 13 | 1 << 14 | 0b11_1111 << 15;
         assert_eq!(stays.unread(), Some(&[0, unknown][..]));
         assert_eq!((seconds.ts.len(), idle.ts.len()), (1, 1));
         let gaps: Vec<_> = data.gaps().iter().map(|gap| (gap.cause, gap.count, gap.first)).collect();
-        assert_eq!(gaps, [(GapCause::Skipped, 2, 600), (GapCause::QueueFull, 3, 600)]);
+        assert_eq!(gaps, [(GapCause::QueueFull, 3, 600)]);
     }
 }
