@@ -261,8 +261,12 @@ static __noinline int look_at(struct look_room *room, struct task_struct *task)
 		}
 		if (bpf_core_field_exists(task->sched_info.last_queued))
 			queued = BPF_CORE_READ(task, sched_info.last_queued);
-		/* it would have this CPU, or have had its turn on it, without the walk */
-		if (queued >= room->arrival && task_cpu(task, false) == bpf_get_smp_processor_id()) {
+		/*
+		 * The look is of the moment at which the walk got its CPU. Who waits since
+		 * then would have that CPU without the walk, or had to move from it and
+		 * waits for another.
+		 */
+		if (queued >= room->arrival) {
 			room->displaced++;
 			return 0;
 		}

@@ -18,6 +18,7 @@ use systape_bpf::wire::{
 use crate::load::{Look, LookPrograms};
 use crate::own::clock;
 use crate::own::cpu_time::counted;
+use crate::own::priority;
 use crate::rings::records::Records;
 use details::{Copied, Copying};
 use pace::{Pace, Slots};
@@ -118,6 +119,7 @@ impl LookWalk {
 
     /// Looks until told to stop.
     fn run(mut self, stop: &Receiver<()>) {
+        priority::run_when_due();
         let mut spent = clock::thread_cpu();
         loop {
             let due = Duration::from_nanos(self.slots.due().saturating_sub(clock::monotonic()));
