@@ -227,8 +227,8 @@ pub fn stack_len(bytes: &[u8]) -> Result<Option<usize>, BadRecord> {
 }
 
 /// Records and values that the recorder makes or reads itself: integers without padding between them.
-pub trait Plain: Copy {
-    /// Its bytes.
+pub trait WireValue: Copy {
+    /// The bytes of the value.
     fn bytes(&self) -> &[u8] {
         // SAFETY: the types below are repr(C), made of integers only, and what is between them is a field too (wire.h).
         unsafe { std::slice::from_raw_parts(ptr::from_ref(self).cast::<u8>(), size_of::<Self>()) }
@@ -240,13 +240,13 @@ pub trait Plain: Copy {
     }
 }
 
-impl Plain for Stay {}
-impl Plain for LookSums {}
-impl Plain for IdleThreads {}
-impl Plain for Stack {}
-impl Plain for LookAsk {}
-impl Plain for LookRoom {}
-impl Plain for LookDetail {}
+impl WireValue for Stay {}
+impl WireValue for LookSums {}
+impl WireValue for IdleThreads {}
+impl WireValue for Stack {}
+impl WireValue for LookAsk {}
+impl WireValue for LookRoom {}
+impl WireValue for LookDetail {}
 
 impl Stay {
     /// The kind of the record, for its head.

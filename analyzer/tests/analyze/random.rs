@@ -51,8 +51,9 @@ fn place() -> (Place, Vec<String>) {
     common::ledger::write(&place.path("ledger.tape"), &[]);
     common::tools::write(&place.path("tools.tape"), &[]);
     common::udp::write(&place.path("udp.tape"), &[]);
+    common::looks::write(&place.path("looks.tape"), &[]);
     common::locks::write(&place.path("locks.tape"), &[]);
-    let mut tapes: Vec<String> = ["sample", "events", "life", "stacks", "ledger", "tools", "udp", "locks"]
+    let mut tapes: Vec<String> = ["sample", "events", "life", "stacks", "ledger", "tools", "udp", "locks", "looks"]
         .map(|name| format!("{name}.tape"))
         .into();
     let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/tapes");

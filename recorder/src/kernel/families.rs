@@ -91,7 +91,7 @@ impl Families {
         Ok(Self(wanted))
     }
 
-    /// Those of looks (--sample): what happens to processes is rare, and gives them names.
+    /// The families of looks (--sample): what happens to processes is rare, and gives them names.
     pub(crate) fn of_looks() -> Self {
         Self(vec![Family::Process, Family::Signal, Family::Look])
     }

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use anyhow::{Context, Result};
 use libbpf_rs::libbpf_sys::{bpf_prog_test_run_opts, bpf_test_run_opts};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
-use systape_bpf::wire::{LookAsk, LookDetail, LookNote, LookRoom, Plain};
+use systape_bpf::wire::{LookAsk, LookDetail, LookNote, LookRoom, WireValue};
 
 /// Most pieces of a look: 8 million threads.
 const PIECES: u32 = 4096;
@@ -30,7 +30,7 @@ pub(crate) struct LookCopier {
 
 /// What a look found.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Look {
+pub(crate) struct FoundThreads {
     /// Threads walked.
     pub threads: u64,
     /// Threads ready to run on the CPU that the walk had.
@@ -63,7 +63,7 @@ impl LookPrograms {
     ///
     /// # Errors
     /// When the kernel does not run the program.
-    pub(crate) fn walk(&self) -> Result<Look> {
+    pub(crate) fn walk(&self) -> Result<FoundThreads> {
         let key = 0_u32.to_ne_bytes();
         self.room.update(&key, LookRoom::default().bytes(), MapFlags::ANY)?;
         let mut first = 1_u64;
@@ -77,13 +77,13 @@ impl LookPrograms {
             }
         }
         // more threads than any kernel has
-        Ok(Look::default())
+        Ok(FoundThreads::default())
     }
 }
 
-fn look(room: &LookRoom) -> Look {
+fn look(room: &LookRoom) -> FoundThreads {
     let noted = (room.noted as usize).min(room.notes.len());
-    Look {
+    FoundThreads {
         threads: room.threads,
         displaced: room.displaced,
         stopped: room.stopped,

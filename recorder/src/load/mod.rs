@@ -53,7 +53,7 @@ use rings::LoadedRings;
 use walker::Outsiders;
 
 pub(crate) use drops::{DropDelta, LostState};
-pub(crate) use looks::{Look, LookCopier, LookPrograms};
+pub(crate) use looks::{FoundThreads, LookCopier, LookPrograms};
 pub(crate) use walker::{FirstDescriptors, Walker};
 
 /// The loaded programs. Dropping it detaches them.

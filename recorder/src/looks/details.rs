@@ -32,7 +32,7 @@ const LONGEST: usize = 4096;
 
 /// What a stay waits for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Copied {
+pub(crate) struct StayDetail {
     /// Whether it was read, all of it during the stay.
     pub read: bool,
     /// Name of the file; empty = none.
@@ -41,7 +41,7 @@ pub(crate) struct Copied {
     pub path: Vec<u8>,
     /// Address of the futex.
     pub lock: Option<u64>,
-    /// Its owner; 0 = not noted there.
+    /// Thread that holds the futex; 0 = not noted there.
     pub owner: u32,
     /// Addresses of functions.
     pub stack: Vec<u8>,
@@ -51,7 +51,7 @@ pub(crate) struct Copied {
 #[derive(Debug)]
 pub(crate) struct Copying {
     ask: Sender<(u64, LookNote)>,
-    copied: Receiver<(u64, Copied)>,
+    copied: Receiver<(u64, StayDetail)>,
     cpu: Arc<AtomicU64>,
     uncopied: u64,
 }
@@ -89,7 +89,7 @@ impl Copying {
     }
 
     /// What was read since.
-    pub(crate) fn copied(&self) -> Vec<(u64, Copied)> {
+    pub(crate) fn copied(&self) -> Vec<(u64, StayDetail)> {
         self.copied.try_iter().collect()
     }
 
@@ -123,7 +123,7 @@ fn wanted(note: &LookNote) -> (Option<i32>, Option<u64>, Option<u64>) {
 }
 
 /// Reads what the thread of `note` waits for.
-fn copy(copier: &LookCopier, note: &LookNote) -> Copied {
+fn copy(copier: &LookCopier, note: &LookNote) -> StayDetail {
     let (fd, futex, text) = wanted(note);
     let linked = |fd: i32| fs::read_link(format!("/proc/{}/fd/{fd}", note.here_tid)).ok();
     let link = fd.filter(|_| note.here_tid != 0).and_then(linked);
@@ -135,12 +135,12 @@ fn copy(copier: &LookCopier, note: &LookNote) -> Copied {
         futex: futex.unwrap_or(UNKNOWN),
         text: text.unwrap_or(UNKNOWN),
     };
-    let Some(detail) = copier.copy(&ask) else { return Copied::default() };
+    let Some(detail) = copier.copy(&ask) else { return StayDetail::default() };
     if detail.same == 0 {
-        return Copied::default();
+        return StayDetail::default();
     }
     let link = link.map(|link| OsString::from(link).into_vec()).filter(|link| link.len() <= LONGEST);
-    Copied {
+    StayDetail {
         read: true,
         file: file(&detail, link),
         path: text.map(|_| path(&detail)).unwrap_or_default(),

@@ -11,16 +11,16 @@ use anyhow::{Context, Result};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use systape_abi::Abi;
 use systape_bpf::wire::{
-    Fixed, IdleThreads, LookSums, Plain, SNAP_NO_CALL, STAY_BEGINS, STAY_HAS_STACK, STAY_IN_CALL, STAY_UNREAD, Stack,
-    Stay,
+    Fixed, IdleThreads, LookSums, SNAP_NO_CALL, STAY_BEGINS, STAY_HAS_STACK, STAY_IN_CALL, STAY_UNREAD, Stack, Stay,
+    WireValue,
 };
 
-use crate::load::{Look, LookPrograms};
+use crate::load::{FoundThreads, LookPrograms};
 use crate::own::clock;
 use crate::own::cpu_time::counted;
 use crate::own::priority;
 use crate::rings::records::Records;
-use details::{Copied, Copying};
+use details::{Copying, StayDetail};
 use pace::{Pace, Slots};
 use stays::{Found, StayRow, Stays};
 
@@ -89,7 +89,7 @@ struct SecondSums {
 struct LookWalk {
     programs: LookPrograms,
     copying: Copying,
-    stays: Stays<Copied>,
+    stays: Stays<StayDetail>,
     pace: Pace,
     slots: Slots,
     /// Looks so far.
@@ -147,7 +147,7 @@ impl LookWalk {
     }
 
     /// Joins what a look found with what looks before it did.
-    fn take(&mut self, look: &Look, now: u64, batch: &mut LookBatch) {
+    fn take(&mut self, look: &FoundThreads, now: u64, batch: &mut LookBatch) {
         for (serial, copied) in self.copying.copied() {
             self.stays.set_detail(serial, copied);
         }
@@ -158,7 +158,7 @@ impl LookWalk {
         }
         for (serial, note) in self.stays.take_begun() {
             if !self.copying.ask(serial, &note) {
-                self.stays.set_detail(serial, Copied::default());
+                self.stays.set_detail(serial, StayDetail::default());
             }
         }
         self.number += 1;
@@ -215,9 +215,9 @@ impl LookWalk {
     }
 
     /// Adds the record of a row, and its stack.
-    fn push(&mut self, row: &StayRow<Copied>, batch: &mut LookBatch) {
+    fn push(&mut self, row: &StayRow<StayDetail>, batch: &mut LookBatch) {
         let note = &row.note;
-        let none = Copied::default();
+        let none = StayDetail::default();
         let copied = row.detail.as_ref().unwrap_or(&none);
         if row.begins && !copied.read {
             self.copying.count_uncopied();
@@ -258,7 +258,7 @@ impl LookWalk {
 }
 
 /// The record of a stay's stack, as the stack ring has it.
-fn stack(row: &StayRow<Copied>, copied: &Copied) -> Vec<u8> {
+fn stack(row: &StayRow<StayDetail>, copied: &StayDetail) -> Vec<u8> {
     let mut stack = Stack {
         ts: row.ts,
         key: row.ts,

@@ -13,7 +13,7 @@ const LONGEST: u64 = 10_000_000_000;
 /// A look.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found {
-    /// Its number.
+    /// Number of the look.
     pub number: u64,
     /// When the walk was over, ns.
     pub ts: u64,
@@ -32,15 +32,15 @@ pub(crate) struct StayRow<D> {
     pub ts: u64,
     /// The first row of the stay.
     pub begins: bool,
-    /// Number of its first look.
+    /// Number of the first look.
     pub look: u64,
     /// Looks of it.
     pub looks: u64,
     /// Time that each stands for.
     pub interval: u64,
-    /// From the first of them to the last.
+    /// Time from the first of them to the last.
     pub seen: u64,
-    /// From the last of them to `ts`.
+    /// Time from the last of them to `ts`.
     pub ago: u64,
     /// Time that it had been so at the first of them; [`super::UNKNOWN`].
     pub since: u64,

@@ -22,7 +22,7 @@ systape_format::tables! {
         tid: Int key "thread"
         comm: Str [Comm] "its name"
         state: Word "D, S, or RQ: it waits for a CPU"
-        syscall: Str "the call; null: in none"
+        syscall: Word "the call; null: in none"
         file: Str [Path] "what the call is on; null: nothing, or not known"
         path: Str [Path] "the path that the call was given"
         lock: Hex "address of the futex that it waits for; null: none"
@@ -136,7 +136,9 @@ pub(super) fn run(context: &mut Context<'_>, limit: usize, folds: bool, out: &mu
             row.set("ts_ns", stay.from.wrapping_sub(window) as i64).set("pid", stay.task.as_ref().map(|task| task.pid));
             row.set("tid", stay.task.as_ref().map(|task| task.tid));
             row.set("comm", stay.task.as_ref().map(|task| task.comm.clone())).set("state", stay.state);
-            row.set("syscall", stay.call.clone()).set("file", stay.file.clone()).set("path", stay.path.clone());
+            row.set("syscall", stay.call.as_ref().map(|name| escaped(name)))
+                .set("file", stay.file.clone())
+                .set("path", stay.path.clone());
             row.set("lock", stay.lock).set("owner_tid", stay.owner).set("lasted_ns", stay.lasted);
             row.set("seen_ns", stay.last - stay.from).set("looks", stay.looks);
             row

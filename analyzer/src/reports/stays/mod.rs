@@ -40,7 +40,7 @@ systape_format::tables! {
     pub STAYS = "stays" {
         rest: Flag key "the threads wait for work: in a call that does so whatever it is on, or for data of a pipe, a terminal or a server's socket"
         threads ? OfKnown: Real "threads that were so at once, on average"
-        threads_low ? OfKnown: Real "lower bound: in 95 of 100 cases the truth lies between both; null: not known, only counts are"
+        threads_low ? OfKnown: Real "lower bound: in 95 of 100 cases the truth lies between both"
         threads_high ? OfKnown: Real "upper bound, likewise"
         time_ns ? OfKnown: Duration "time of all threads in it together: `threads` times the time that looks cover"
         time_low_ns ? OfKnown: Duration "its lower bound"
@@ -144,6 +144,7 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let counted = covered.counted(!context.question.scope.by_task());
     let limit = config.few(own.rank);
     losses::head(&context, losses::AT_LEAST, out)?;
+    out.text([covered.line()])?;
     out.notes(&covered.notes(tape))?;
     let declared = with_keys(by::columns(&by), &STAYS);
     let headings = ["threads", "from", "to", "time ms", "looks", "stays", "longest ms"];

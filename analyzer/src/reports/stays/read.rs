@@ -71,7 +71,7 @@ pub(super) struct StaySums {
 
 /// One row of `look:stay`.
 #[derive(Debug)]
-pub(super) struct StayRow<'a> {
+pub(super) struct StoredStay<'a> {
     pub task: Option<(usize, &'a Task)>,
     pub state: &'static str,
     /// Name of the call, and its ABI; None: in none.
@@ -86,9 +86,9 @@ pub(super) struct StayRow<'a> {
 }
 
 /// The values of a column of a table.
-struct Columns<'a>(&'a TableRows);
+struct LookColumns<'a>(&'a TableRows);
 
-impl<'a> Columns<'a> {
+impl<'a> LookColumns<'a> {
     fn number(&self, name: &str, row: usize) -> u64 {
         self.0.column(name).and_then(|column| column.get(row)).copied().unwrap_or(0)
     }
@@ -109,8 +109,8 @@ pub(super) fn rows<'a>(
     table: &'a TableRows,
     dict: &'a Dict,
     (from, to): (u64, u64),
-) -> impl Iterator<Item = StayRow<'a>> + 'a {
-    let columns = Columns(table);
+) -> impl Iterator<Item = StoredStay<'a>> + 'a {
+    let columns = LookColumns(table);
     table.ts.iter().enumerate().filter_map(move |(row, ts)| {
         let number = |name: &str| columns.number(name, row);
         let last = ts.saturating_sub(number("ago"));
@@ -137,7 +137,7 @@ pub(super) fn rows<'a>(
         let lasted = since.unwrap_or(0).saturating_add(cut_to - begin);
         let abi = columns.text("abi", row).and_then(abi);
         let task = usize::try_from(number("task")).ok().and_then(|task| task.checked_sub(1));
-        Some(StayRow {
+        Some(StoredStay {
             task: task.and_then(|at| Some((at, dict.tasks.get(at)?))),
             state,
             call: columns.text("call", row).zip(abi),
@@ -155,7 +155,7 @@ fn abi(name: &[u8]) -> Option<Abi> {
     [Abi::X86_64, Abi::I386, Abi::X32, Abi::Aarch64].into_iter().find(|abi| abi.as_str().as_bytes() == name)
 }
 
-impl StayRow<'_> {
+impl StoredStay<'_> {
     /// Whether the thread waits for work, as far as the call and its file say.
     pub(super) fn rests(&self) -> bool {
         let Some((name, _)) = self.call.filter(|_| self.state == "S") else { return false };
@@ -230,7 +230,7 @@ impl StaySums {
         (sums, coverage)
     }
 
-    fn add_stay(&mut self, row: &StayRow<'_>, plan: &Plan, segment: usize) {
+    fn add_stay(&mut self, row: &StoredStay<'_>, plan: &Plan, segment: usize) {
         let on = || row.on().map_or(Value::None, |on| Value::Text(on.into()));
         let value = |by: GroupKey| match by {
             GroupKey::State => Some(word(row.state)),
@@ -300,7 +300,7 @@ fn slot(ts: u64, tape: &Tape, period: u64) -> u64 {
 
 impl Covered {
     fn add_looks(&mut self, table: &TableRows, (from, to): (u64, u64)) {
-        let columns = Columns(table);
+        let columns = LookColumns(table);
         for (row, ts) in table.ts.iter().enumerate() {
             let number = |name: &str| columns.number(name, row);
             let (span, looks, interval) = (number("span"), number("looks"), number("interval"));
@@ -329,7 +329,7 @@ impl Covered {
     }
 
     fn add_idle(&mut self, table: &TableRows, (from, to): (u64, u64)) {
-        let columns = Columns(table);
+        let columns = LookColumns(table);
         let mut last = None;
         for (row, ts) in table.ts.iter().enumerate().filter(|(_, ts)| (from..=to).contains(*ts)) {
             let Some(call) = columns.text("call", row) else { continue };
@@ -354,14 +354,18 @@ impl Covered {
         if self.time > 0.0 { time / self.time } else { 0.0 }
     }
 
-    /// What the looks were, and what they lack.
-    pub(super) fn notes(&self, tape: &Tape) -> Vec<String> {
-        let Some((low, high)) = self.intervals else { return vec!["no look fell into this time".to_owned()] };
+    /// What the looks were.
+    pub(super) fn line(&self) -> String {
+        let Some((low, high)) = self.intervals else { return "no look fell into this time".to_owned() };
         let ms = |ns: u64| format!("{}", ns as f64 / 1e6);
         let interval = if low == high { ms(low) } else { format!("{} to {}", ms(low), ms(high)) };
         let part = 100.0 * self.cost as f64 / self.span.max(1) as f64;
-        let mut notes =
-            vec![format!("{} looks, one in each {interval} ms, at a cost of {part:.1} % of a CPU", self.looks.sum())];
+        format!("{} looks, one in each {interval} ms, at a cost of {part:.1} % of a CPU", self.looks.sum())
+    }
+
+    /// What the looks lack.
+    pub(super) fn notes(&self, tape: &Tape) -> Vec<String> {
+        let mut notes = Vec::new();
         let mut more = |count: u64, what: &str| {
             if count > 0 {
                 notes.push(format!("{count} {what}"));
@@ -389,6 +393,6 @@ impl Covered {
             .map(|(call, threads)| format!("{} {:.1}", escaped(call), average(**threads)))
             .collect();
         let sum = self.idle.values().fold(0_u64, |sum, threads| sum.saturating_add(*threads));
-        Some(format!("counted only, as they wait for work: {:.1} threads: {}", average(sum), each.join(", ")))
+        Some(format!("totals only, as they wait for work: {:.1} threads: {}", average(sum), each.join(", ")))
     }
 }
