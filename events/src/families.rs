@@ -35,12 +35,17 @@ pub fn why_left_out(session: &Session, family: Family) -> Option<String> {
     session.left_out.iter().find(|left| left.family == family).map(LeftOut::why)
 }
 
+/// The report on a tape of looks, as the end of a sentence about what it lacks; None: it has none.
+pub fn looks_instead(session: &Session) -> Option<&'static str> {
+    in_session(session, Family::Look).then_some("; 'analyze stays' says what its threads were in")
+}
+
 /// Why the tape has nothing of `family`, or what it has instead.
 pub fn instead(tape: &Tape, family: Family) -> String {
     let session = tape.session();
     let imported =
         || (!session.imported.is_empty()).then(|| format!("{}'s logs do not have them", plain(&session.imported)));
-    let looks = if in_session(session, Family::Look) { "; 'analyze stays' says what its threads were in" } else { "" };
+    let looks = looks_instead(session).unwrap_or_default();
     let holds = || format!("this tape holds {}{looks}", names(tape).join(", "));
     why_left_out(session, family).or_else(imported).unwrap_or_else(holds)
 }

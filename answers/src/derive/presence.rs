@@ -95,13 +95,13 @@ impl Default for Presence {
 pub struct SeenStay {
     /// Number of its first look.
     pub look: u64,
-    /// Its looks.
+    /// Looks of the row.
     pub looks: u64,
     /// Time that each stands for.
     pub interval: u64,
-    /// From the first to the last.
+    /// Time from the first of them to the last.
     pub seen: u64,
-    /// It is the first row of its stay.
+    /// Whether the row is the first of its stay.
     pub first: bool,
     /// How long the stay is known to have been until the last look.
     pub lasted: u64,

@@ -219,17 +219,27 @@ static __always_inline u64 look_queued(struct task_struct *task, u64 queued)
 	return now > queued ? now - queued : 0;
 }
 
-/* Whether the call that a thread is in waits for work, so that it is counted only. */
-static __always_inline bool look_waits(u32 abi, u32 nr, const u64 *args)
+/* Whether a call is one for a futex, whose words say whether it is a lock. */
+static __always_inline bool look_is_futex(u32 abi, u32 nr)
 {
-	u32 at = nr & ~X32_BIT, word, op;
+	return abi == ABI_I386 ? nr == NR_FUTEX_32 || nr == NR_FUTEX_TIME64_32 : (nr & ~X32_BIT) == NR_FUTEX_64;
+}
 
-	if (abi == ABI_I386 ? nr == NR_FUTEX_32 || nr == NR_FUTEX_TIME64_32 : at == NR_FUTEX_64) {
-		op = args[1] & FUTEX_CMD_MASK;
-		if (op == FUTEX_LOCK_PI || op == FUTEX_LOCK_PI2)
-			return false;
-		return (op != FUTEX_WAIT && op != FUTEX_WAIT_BITSET) || (u32)args[2] != FUTEX_CONTENDED;
-	}
+/* Whether a futex is no contended lock: then it is waited on for work, as far as its words say. */
+static __always_inline bool look_futex_waits(const u64 *args)
+{
+	u32 op = args[1] & FUTEX_CMD_MASK;
+
+	if (op == FUTEX_LOCK_PI || op == FUTEX_LOCK_PI2)
+		return false;
+	return (op != FUTEX_WAIT && op != FUTEX_WAIT_BITSET) || (u32)args[2] != FUTEX_CONTENDED;
+}
+
+/* Whether a call waits for work whatever its arguments are, so that it is counted only. */
+static __always_inline bool look_waits(u32 abi, u32 nr)
+{
+	u32 at = nr & ~X32_BIT, word;
+
 	if (at >= SC_MAX)
 		return false;
 	word = at >> 6;
@@ -239,28 +249,38 @@ static __always_inline bool look_waits(u32 abi, u32 nr, const u64 *args)
 	return (abi == ABI_I386 ? look_idle_32[word] : look_idle[word]) >> (at & 63) & 1;
 }
 
+/* One more in a call that is only counted. */
+static __always_inline void look_count(struct look_room *room, u32 abi, u32 nr)
+{
+	if (abi != ABI_I386)
+		room->idle[nr & (SC_MAX - 1)]++;
+}
+
+/*
+ * One thread. Of thousands nearly all rest in a call: for them it takes a few
+ * loads of the task, and one word of its registers.
+ */
 static __noinline int look_at(struct look_room *room, struct task_struct *task)
 {
-	u32 state = BPF_CORE_READ(task, __state), flags, index, nr = SNAP_NO_CALL, most = LOOK_NOTES;
-	u64 queued = 0;
-	struct pt_regs regs = {};
+	u32 state = task->__state, flags, index, nr = SNAP_NO_CALL, most = LOOK_NOTES;
+	u64 args[MAX_ARGS] = {}, at, queued = 0;
 	struct look_note *note;
-	u64 args[MAX_ARGS] = {};
 	u8 letter, abi = 0;
+	long call = -1;
 
 	room->threads++;
 	room->piece++;
-	if (BPF_CORE_READ(task, exit_state))
+	if (task->exit_state)
 		return 0;
 	letter = state_letter(freezer_state(task, state));
-	flags = BPF_CORE_READ(task, flags);
+	flags = task->flags;
 	if (letter == 'R') {
-		if (state || BPF_CORE_READ(task, on_cpu) || !BPF_CORE_READ(task, on_rq)) {
+		if (state || task->on_cpu || !task->on_rq) {
 			room->running++;
 			return 0;
 		}
 		if (bpf_core_field_exists(task->sched_info.last_queued))
-			queued = BPF_CORE_READ(task, sched_info.last_queued);
+			queued = task->sched_info.last_queued;
 		/*
 		 * The look is of the moment at which the walk got its CPU. Who waits since
 		 * then would have that CPU without the walk, or had to move from it and
@@ -281,21 +301,34 @@ static __noinline int look_at(struct look_room *room, struct task_struct *task)
 	}
 	if (!is_recorded(task))
 		return 0;
-	if (letter != 'R' && !(flags & PF_KTHREAD) && read_regs(&regs, sizeof(regs), task) && (long)regs.orig_ax >= 0) {
-		nr = regs.orig_ax;
-		abi = abi_of(task, regs.orig_ax);
-		read_args(args, &regs, abi);
+	at = letter != 'R' && !(flags & PF_KTHREAD) ? user_regs_of(task) : 0;
+	if (at && !bpf_probe_read_kernel(&call, sizeof(call), (void *)(at + bpf_core_field_offset(struct pt_regs, orig_ax))) &&
+	    call >= 0) {
+		nr = call;
+		abi = current_abi(task, call);
 	}
 	if (letter == 'S') {
 		if (nr == SNAP_NO_CALL)
 			return 0;
-		if (look_waits(abi, nr, args)) {
-			if (abi != ABI_I386)
-				room->idle[nr & (SC_MAX - 1)]++;
+		if (look_waits(abi, nr)) {
+			look_count(room, abi, nr);
 			return 0;
 		}
 		/* most of them rest: they may not take the room of the others */
 		most = LOOK_SOFT;
+	}
+	if (nr != SNAP_NO_CALL) {
+		struct pt_regs regs = {};
+
+		bpf_probe_read_kernel(&regs, sizeof(regs), (void *)at);
+		read_args(args, &regs, abi);
+		if (letter == 'S' && look_is_futex(abi, nr)) {
+			if (look_futex_waits(args)) {
+				look_count(room, abi, nr);
+				return 0;
+			}
+			most = LOOK_NOTES;
+		}
 	}
 	index = room->noted;
 	if (index >= most) {

@@ -76,10 +76,14 @@ fn estimates_lie_within_their_bars() {
     let families: Vec<&str> =
         info["families"].as_array().expect("families").iter().map(|name| name.as_str().expect("a name")).collect();
     assert_eq!(families, ["process", "signal", "look", "sample"]);
-    for report in [&["states"][..], &["why"], &["locks"], &["offcpu"], &["--summary"], &["top"]] {
+    for report in [&["states"][..], &["locks"], &["offcpu"], &["--summary"], &["top"]] {
         let refused = lab.analyze(&[report, &["t.tape"]].concat());
         assert!(refused.code() != 0 && refused.stderr.contains("analyze stays"), "{report:?}: {refused:?}");
     }
+    assert!(lab.analyze(&["why", "t.tape"]).text().contains("analyze stays"));
+    // stacks stand for their looks
+    let graph = lab.analyze(&["callgraph", "t.tape", "--of", "look", "--format", "json"]).expect(0).json();
+    assert!(graph.iter().any(|row| row.to_string().contains("futex_wait")), "{:?}", graph.first());
     lab.assert_whole("t.tape");
 }
 
