@@ -2,7 +2,7 @@
 //! were in them on average, and how far that may be off; or the longest stays one by one.
 
 mod list;
-mod read;
+pub(super) mod read;
 
 use std::cmp::Reverse;
 

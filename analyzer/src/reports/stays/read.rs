@@ -284,6 +284,16 @@ impl StaySums {
     }
 }
 
+/// What the looks of a tape were, in words; None: it has none.
+pub(crate) fn looks_of(tape: &Tape) -> Option<String> {
+    let mut covered = Covered::default();
+    let span = (tape.session().window_open, tape.complete_until());
+    let coverage = Scan::tables(tape, ("looks", &[&LOOK_SECOND]), |_, _, table| covered.add_looks(table, span));
+    // what cannot be read is said where it is counted
+    drop(coverage);
+    covered.intervals.is_some().then(|| covered.line())
+}
+
 /// The segments that may have rows about the time asked for.
 pub(super) fn segments<'t>(question: &Question<'t>) -> Scan<'t> {
     let (tape, scope) = (question.tape, &question.scope);
