@@ -21,6 +21,8 @@ use crate::stacks;
 const STATE_RING: u32 = 8 << 20;
 /// Process records have a ring of their own that `-m` does not shrink, so that no flood displaces them.
 const PROCESS_RING: u32 = 4 << 20;
+/// Rings of a recording without calls, switches and I/O (--sample): signals, and samples some times a second.
+const RARE_RING: u32 = 1 << 20;
 /// Each bulk ring without -m, and all of them together when the machine has many CPUs.
 const BULK_RING: u32 = 16 << 20;
 const BULK_BUDGET: u32 = 256 << 20;
@@ -140,7 +142,8 @@ fn set_sizes(open: &mut OpenSystapeSkel<'static>, config: &RecordConfig, rings: 
     if let Some(tasks) = forced.task_states {
         maps.task_states_by_tid.set_max_entries(tasks)?;
     }
-    maps.state_ring.set_max_entries(forced.state_ring.unwrap_or(STATE_RING))?;
+    let looks = config.families.has(Family::Look);
+    maps.state_ring.set_max_entries(forced.state_ring.unwrap_or(if looks { RARE_RING } else { STATE_RING }))?;
     maps.process_ring.set_max_entries(forced.process_ring.unwrap_or(PROCESS_RING))?;
     let keys = forced.ledger_keys.unwrap_or(LEDGER_KEYS);
     maps.ledger_a.set_max_entries(keys)?;
@@ -158,6 +161,7 @@ fn set_sizes(open: &mut OpenSystapeSkel<'static>, config: &RecordConfig, rings: 
     let stacks = &config.stacks;
     if !stacks.on.is_empty() {
         let each = if stacks.mode == StackMode::Dwarf { STACK_RING_COPIES } else { STACK_RING_ADDRESSES };
+        let each = if looks { each.min(RARE_RING) } else { each };
         maps.stack_ring.set_max_entries(rings.saturating_mul(each).min(STACK_BUDGET))?;
         let slots = rings * STACK_SLOTS_PER_CPU;
         maps.stack_slots.set_max_entries(slots)?;
@@ -232,7 +236,8 @@ pub(super) fn ring_count() -> Result<u32> {
 
 /// Bytes of each bulk ring.
 pub(super) fn bulk_ring(config: &RecordConfig, rings: u32) -> u32 {
-    config.ring_bytes.unwrap_or(BULK_RING.min(BULK_BUDGET / rings))
+    let most = if config.families.has(Family::Look) { RARE_RING } else { BULK_RING };
+    config.ring_bytes.unwrap_or(most.min(BULK_BUDGET / rings))
 }
 
 /// Records that the buffers of each CPU have room for.

@@ -157,7 +157,10 @@ impl LookWalk {
             self.push(&row, batch);
         }
         for (serial, note) in self.stays.take_begun() {
-            if !self.copying.ask(serial, &note) {
+            if note.state == b'R' {
+                // a CPU is all that it waits for
+                self.stays.set_detail(serial, StayDetail { read: true, ..StayDetail::default() });
+            } else if !self.copying.ask(serial, &note) {
                 self.stays.set_detail(serial, StayDetail::default());
             }
         }

@@ -145,7 +145,7 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let limit = config.few(own.rank);
     losses::head(&context, losses::AT_LEAST, out)?;
     out.text([covered.line()])?;
-    out.notes(&covered.notes(tape))?;
+    out.notes(covered.notes(tape))?;
     let declared = with_keys(by::columns(&by), &STAYS);
     let headings = ["threads", "from", "to", "time ms", "looks", "stays", "longest ms"];
     let headings = headings.into_iter().fold(Table::default(), Table::number);
