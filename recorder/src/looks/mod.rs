@@ -29,7 +29,7 @@ pub(crate) mod pace;
 pub(crate) mod stays;
 
 /// Batches that may wait for the drain; without room a look waits for the next.
-pub(crate) const BATCHES: usize = 16;
+pub(crate) const BATCHES: usize = 128;
 /// Time that a row of sums is about.
 const SECOND: u64 = 1_000_000_000;
 /// How long the end of a recording waits for the last rows.

@@ -49,6 +49,8 @@ const PASS_PART: u64 = 16;
 const BUSY: Duration = Duration::from_millis(1);
 const IDLE: Duration = Duration::from_millis(5);
 const QUIET: Duration = Duration::from_millis(20);
+/// Greatest time of a recording without calls, switches and I/O, whose rings fill in minutes.
+const RARE: Duration = Duration::from_millis(100);
 /// Most bytes a CPU sends in that time (1.5 million calls/s): smaller rings are polled more often.
 const QUIET_BYTES: u64 = 4 << 20;
 /// Most bytes of all rings that are read before the encoder is told how far they are read: until then it can encode none of
@@ -482,7 +484,14 @@ impl<'a> RingPasses<'a> {
     fn until_stopped(&mut self) -> Result<bool> {
         let rings = self.programs.rings();
         let bulk_bytes = rings.iter().skip(2).map(|ring| u64::from(ring.max_entries())).min().unwrap_or(0);
-        let most = if self.stack_ring.is_some() || bulk_bytes < QUIET_BYTES { IDLE } else { QUIET };
+        let rare = self.looks.is_some();
+        let most = if rare {
+            RARE
+        } else if self.stack_ring.is_some() || bulk_bytes < QUIET_BYTES {
+            IDLE
+        } else {
+            QUIET
+        };
         let wanted = PASS_BYTES.min(bulk_bytes / PASS_PART);
         let mut passed = Instant::now();
         let mut checked = Some(passed);
