@@ -60,7 +60,7 @@ pub fn for_work(name: &str) -> Option<Waits> {
 }
 
 /// Whether the call `name` waits for work, or for what others do, whatever it is on.
-pub(crate) fn for_anything(name: &str) -> bool {
+pub fn for_anything(name: &str) -> bool {
     WAITS.contains(&name) || WAITS_FOR_OTHERS.contains(&name)
 }
 

@@ -11,16 +11,17 @@ use crate::values::{limit, name_kind, tracepoint};
 
 pub use types::{
     busy_sum as BusySum, call_structs as CallStructs, cpu_buffer as CpuBuffer, drop_count as DropCount,
-    filter_step as FilterStep, ledger_counts as LedgerCounts, ledger_key as LedgerKey, operand as Operand,
-    operands as Operands, sc_desc as CallDesc, struct_rule as StructRule, tracepoint_filter as TracepointFilter,
-    wire_ancestor as Ancestor, wire_capture as Capture, wire_hdr as Header, wire_ident as Ident, wire_inode as Inode,
-    wire_open as Open, wire_row as Row, wire_snap as Snap, wire_socket as Socket, wire_who as Who,
+    filter_step as FilterStep, ledger_counts as LedgerCounts, ledger_key as LedgerKey, look_ask as LookAsk,
+    look_detail as LookDetail, look_note as LookNote, look_room as LookRoom, operand as Operand, operands as Operands,
+    sc_desc as CallDesc, struct_rule as StructRule, tracepoint_filter as TracepointFilter, wire_ancestor as Ancestor,
+    wire_capture as Capture, wire_hdr as Header, wire_ident as Ident, wire_inode as Inode, wire_open as Open,
+    wire_row as Row, wire_snap as Snap, wire_socket as Socket, wire_who as Who,
 };
 
 pub use crate::values::{
     block_layer::*, capture_arg::*, cgroup_flags::*, fault_flags::*, fault_memory::*, file_flags::*, filter::*,
     lock_flags::*, net_flags::*, operation_flags::*, signal_kind::*, snap_call::*, snap_match::*, stack_flags::*,
-    switch_flags::*, syscall_flags::*, task_flags::*, task_reason::*, wakeup_flags::*,
+    stay_flags::*, switch_flags::*, syscall_flags::*, task_flags::*, task_reason::*, wakeup_flags::*,
 };
 
 macro_rules! records {
@@ -95,6 +96,10 @@ const _: () = assert!(size_of::<Probe>() == 120);
 const _: () = assert!(size_of::<Static>() == 176);
 const _: () = assert!(size_of::<Operands>() == 12 * 16);
 const _: () = assert!(size_of::<Stack>() == 224);
+const _: () = assert!(size_of::<Stay>() == 168);
+const _: () = assert!(size_of::<LookSums>() == 112);
+const _: () = assert!(size_of::<IdleThreads>() == 48);
+const _: () = assert!(size_of::<LookNote>() == 112 && size_of::<LookAsk>() == 48);
 const _: () = assert!(size_of::<CallDesc>() == 24);
 const _: () = assert!(size_of::<CallStructs>() == 4 * size_of::<StructRule>() && size_of::<StructRule>() == 8);
 const _: () = assert!(size_of::<TracepointFilter>() == 8 + 16 * 40);
@@ -114,6 +119,8 @@ macro_rules! record_enum {
             Syscall(Syscall, &'a [u8]),
             /// An exec: the record, the path, the NUL-separated arguments.
             Exec(Exec, &'a [u8], &'a [u8]),
+            /// Looks found a thread in one state: the record, the name of its file, the path of its call.
+            Stay(Stay, &'a [u8], &'a [u8]),
             /// A part of the environment that a program was started with: the record, the bytes.
             Environ(Environ, &'a [u8]),
             /// A cgroup was made: the record, its path.
@@ -219,6 +226,33 @@ pub fn stack_len(bytes: &[u8]) -> Result<Option<usize>, BadRecord> {
     Ok((len <= bytes.len()).then_some(len))
 }
 
+/// Records and values that the recorder makes or reads itself: integers without padding between them.
+pub trait WireValue: Copy {
+    /// The bytes of the value.
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: the types below are repr(C), made of integers only, and what is between them is a field too (wire.h).
+        unsafe { std::slice::from_raw_parts(ptr::from_ref(self).cast::<u8>(), size_of::<Self>()) }
+    }
+
+    /// Reads one from the front of `bytes`; None: they are too few.
+    fn read(bytes: &[u8]) -> Option<Self> {
+        copy::<Self>(bytes, 0).ok().map(|(value, _)| value)
+    }
+}
+
+impl WireValue for Stay {}
+impl WireValue for LookSums {}
+impl WireValue for IdleThreads {}
+impl WireValue for Stack {}
+impl WireValue for LookAsk {}
+impl WireValue for LookRoom {}
+impl WireValue for LookDetail {}
+
+impl Stay {
+    /// The kind of the record, for its head.
+    pub const KIND: u16 = WIRE_STAY;
+}
+
 /// Bytes that are no record: the kind, the length found and the least length of that kind (0: unknown kind).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadRecord {
@@ -307,6 +341,14 @@ pub fn parse(bytes: &[u8]) -> Result<Record<'_>, BadRecord> {
                 return Err(BadRecord { kind, len: bytes.len(), needed: size_of::<Exec>() + path + argv });
             }
             Record::Exec(r, &data[..path], &data[path..path + argv])
+        }
+        WIRE_STAY => {
+            let (r, data) = copy::<Stay>(bytes, kind)?;
+            let (file, path) = (usize::from(r.file_len), usize::from(r.path_len));
+            if data.len() < file + path {
+                return Err(BadRecord { kind, len: bytes.len(), needed: size_of::<Stay>() + file + path });
+            }
+            Record::Stay(r, &data[..file], &data[file..file + path])
         }
         WIRE_ENVIRON => {
             let (r, data) = copy::<Environ>(bytes, kind)?;

@@ -35,18 +35,24 @@ pub fn why_left_out(session: &Session, family: Family) -> Option<String> {
     session.left_out.iter().find(|left| left.family == family).map(LeftOut::why)
 }
 
+/// The report on a tape of looks, as the end of a sentence about what it lacks; None: it has none.
+pub fn looks_instead(session: &Session) -> Option<&'static str> {
+    in_session(session, Family::Look).then_some("; 'analyze stays' says what its threads were in")
+}
+
 /// Why the tape has nothing of `family`, or what it has instead.
 pub fn instead(tape: &Tape, family: Family) -> String {
     let session = tape.session();
     let imported =
         || (!session.imported.is_empty()).then(|| format!("{}'s logs do not have them", plain(&session.imported)));
-    let holds = || format!("this tape holds {}", names(tape).join(", "));
+    let looks = looks_instead(session).unwrap_or_default();
+    let holds = || format!("this tape holds {}{looks}", names(tape).join(", "));
     why_left_out(session, family).or_else(imported).unwrap_or_else(holds)
 }
 
 /// A question is about events of a family of which the tape has none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{what} were not recorded{}: {instead}", if *family == Family::Sample { " (record -F 99)" } else { "" })]
+#[error("{what} were not recorded{}: {instead}", how(*family))]
 #[non_exhaustive]
 pub struct NotRecorded {
     /// The subject of the report, in the plural.
@@ -55,6 +61,15 @@ pub struct NotRecorded {
     pub family: Family,
     /// Why there are none, or what there is instead, in words.
     pub instead: String,
+}
+
+/// The option that records a family which is not there without it.
+fn how(family: Family) -> &'static str {
+    match family {
+        Family::Sample => " (record -F 99)",
+        Family::Look => " (record --sample)",
+        _ => "",
+    }
 }
 
 /// Refuses a report about `family` when the tape has none of it, because an empty answer would look like "nothing

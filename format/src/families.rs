@@ -43,6 +43,7 @@ families! {
     Fault = 11, "fault";
     Tracepoint = 12, "tracepoint";
     Lock = 13, "lock";
+    Look = 14, "look";
 }
 
 /// A table that a family of this version records into.
@@ -58,6 +59,7 @@ pub struct Recorded {
 pub const RECORDED: &[Recorded] = &[
     Recorded { family: Family::Fault, def: &PAGE_FAULT_USER },
     Recorded { family: Family::Lock, def: &LOCK_CONTENTION },
+    Recorded { family: Family::Look, def: &LOOK_STAY },
 ];
 
 crate::tables! {
@@ -376,6 +378,61 @@ crate::tables! {
     }
 }
 
+crate::tables! {
+    /// Looks (record --sample) found a thread in one state, in one call, and it left no CPU in between: a stay, or a part of a long one. What no look fell into has no row.
+    pub LOOK_STAY = "look:stay" {
+        ts: Time "when it was stored: at the look that found it over, or while it goes on, some seconds after the row before"
+        task: Task "which thread"
+        state: Str "letter of ps: D, S in a call that is not known to wait for work, R when it waits for a CPU"
+        call: Str "the call that it was in; unknown: in none (a page fault, a thread of the kernel), or not read (state R)"
+        abi: Str "of that call: x86_64, i386, x32, aarch64; unknown: likewise"
+        first: Flag "the first row of this stay: else it goes on from a row before"
+        looks: Count "looks that found it so, without those of rows before"
+        interval: Duration "time between two looks then: looks times interval estimates the time"
+        seen: Duration "from the first of these looks to the last: all that time it was so"
+        ago: Duration "from the last of them until ts"
+        since: Duration "how long it had been so at the first of them; not known: another class of the scheduler than the fair one"
+        look: Wide "number of the first of these looks, counted from the start of the recording"
+        file: Str [Path] "what the call's descriptor stands for; unknown: it has none, or it could not be read before the stay was over"
+        path: Str [Path] "the path that the call was given; unknown: likewise"
+        lock: Hex "address of the futex that it waits for; not known: it waits for none"
+        owner: Int "thread that holds it, as glibc notes it there, in the thread's pid namespace; not known: it is not noted"
+        arg0: Hex "arguments of the call, as the registers had them; not known without a call"
+        arg1: Hex "the second"
+        arg2: Hex "the third"
+        arg3: Hex "the fourth"
+        arg4: Hex "the fifth"
+        arg5: Hex "the sixth"
+        read: Flag "what it waits for was read during this stay; else file, path, owner and stack are unknown"
+        unread: Unread "which of the numbers are not known"
+        stack: Stack "functions of the kernel that it waits in"
+    }
+    /// Looks of about a second.
+    pub LOOK_SECOND = "look:second" {
+        ts: Time "the last of them"
+        look: Wide "number of the first"
+        looks: Count "how many"
+        interval: Duration "time between two, as long as record means to keep it: it grows with their cost"
+        span: Duration "from the beginning of the first one's interval to the end of the last one's"
+        skipped: Count "intervals without a look: record had no CPU in time"
+        threads: Count "threads walked, of all looks together; likewise below"
+        noted: Count "threads found in a state that is stored"
+        displaced: Count "threads found ready to run on the CPU that the look itself had: not stored, they would have run"
+        stopped: Count "threads found stopped, traced or frozen"
+        over: Count "threads that would have been stored, and had no room in the look"
+        uncopied: Count "stays of which it could not be read what they wait for, as they were over"
+        cost: Duration "CPU time that record spent on these looks"
+    }
+    /// Threads that looks of about a second found in a call that waits for work (poll, epoll_wait, nanosleep, a futex that is no contended lock): they have no stay.
+    pub LOOK_IDLE = "look:idle" {
+        ts: Time "the last of these looks"
+        call: Str "which call"
+        threads: Count "threads in it, of all looks together"
+        looks: Count "how many looks"
+        interval: Duration "time between two"
+    }
+}
+
 /// Tables that the recorder makes of what it knows, with the family whose losses rows may be missing by.
 pub const OWN: &[Recorded] = &[
     Recorded { family: Family::Syscall, def: &SOCKET_NAME },
@@ -395,6 +452,8 @@ pub const OWN: &[Recorded] = &[
     Recorded { family: Family::Net, def: &SOCKET_ERROR },
     Recorded { family: Family::Fault, def: &FAULT_MAJOR },
     Recorded { family: Family::Lock, def: &LOCK_UNPAIRED },
+    Recorded { family: Family::Look, def: &LOOK_SECOND },
+    Recorded { family: Family::Look, def: &LOOK_IDLE },
     Recorded { family: Family::IoUring, def: &IO_URING_COMPLETE },
     Recorded { family: Family::IoUring, def: &AIO_COMPLETE },
     Recorded { family: Family::IoUring, def: &IO_URING_DESCRIPTOR },

@@ -26,6 +26,7 @@
 //! | [`config`] | the command line resolved on this machine |
 //! | [`ledger`] | calls that were counted instead of stored |
 //! | [`load`] | loads and attaches the BPF programs |
+//! | [`looks`] | looks at all threads (`--sample`) |
 //! | [`tasks`] | threads and processes, and what calls do to them |
 //! | [`encode`] | records to segments |
 //! | [`pipeline`] | the threads: drain, encode, compress, write |
@@ -44,6 +45,7 @@ pub mod foreign;
 mod kernel;
 mod ledger;
 mod load;
+mod looks;
 pub mod machine;
 pub mod mappings;
 pub mod options;

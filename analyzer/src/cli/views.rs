@@ -48,6 +48,7 @@ pub static VIEWS: &[&View] = &[
     &reports::runqlat::CPUDIST,
     &reports::offcpu::VIEW,
     &reports::states::VIEW,
+    &reports::stays::VIEW,
     &reports::fds::VIEW,
     &reports::env::VIEW,
     &reports::callgraph::VIEW,
@@ -100,6 +101,7 @@ pub(crate) const QUESTIONS: &[(&str, &[(&str, &str)])] = &[
         &[
             ("offcpu", "calls and files that threads slept in"),
             ("states", "what every thread was doing; --at TIME: at one instant"),
+            ("stays", "what threads were in, by looks at them (record --sample)"),
             ("sched latency", "who waited how long for a CPU (perf sched latency)"),
             ("sched timehist", "each run of a thread and the wait before it (as perf has it)"),
             ("runqlat", "waits for a CPU as a histogram"),

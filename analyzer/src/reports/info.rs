@@ -19,6 +19,7 @@ use self::ledger::Ledger;
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{AnswerFn, Rows, View};
+use crate::reports::stays::read::looks_of;
 use systape_answers::derive::stacks::recorded::Inventory;
 use systape_answers::render::cell::Cell;
 use systape_answers::render::json;
@@ -453,6 +454,9 @@ impl<'a> TapeFacts<'a> {
             for (key, text) in stacks::lines(session, inventory) {
                 lines.add(key, &text);
             }
+        }
+        if let Some(text) = families::in_session(session, Family::Look).then(|| looks_of(self.tape)).flatten() {
+            lines.add("looks", &text);
         }
         let counted = match self.ledger.lost() {
             0 => String::new(),

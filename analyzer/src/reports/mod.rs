@@ -40,6 +40,7 @@ pub(crate) mod sched;
 pub(crate) mod scheduling;
 pub(crate) mod schema;
 pub(crate) mod states;
+pub(crate) mod stays;
 pub(crate) mod summary;
 pub(crate) mod tables;
 mod timed;

@@ -10,7 +10,7 @@ use super::{Context, losses};
 use crate::asked::config::Config;
 use systape_answers::derive::summary::ledger::options;
 use systape_answers::render::out::Out;
-use systape_events::families::{in_session, instead, recorded, why_left_out};
+use systape_events::families::{in_session, instead, looks_instead, recorded, why_left_out};
 use systape_events::filter::Scope;
 use systape_events::group::by::GroupKey;
 use systape_events::loss::{Loss, loses};
@@ -56,6 +56,9 @@ pub(crate) fn require(tape: &Tape) -> Result<()> {
         Some(false) => match why_left_out(tape.session(), Family::Sched) {
             Some(why) => bail!("scheduler events were not recorded: {why}"),
             None if !tape.session().imported.is_empty() => {
+                bail!("scheduler events were not recorded: {}", instead(tape, Family::Sched))
+            }
+            None if looks_instead(tape.session()).is_some() => {
                 bail!("scheduler events were not recorded: {}", instead(tape, Family::Sched))
             }
             None => bail!("scheduler events were not recorded in this tape (record needs the family 'sched')"),

@@ -255,6 +255,9 @@ fn unknown(context: &Context<'_>, cut: bool) -> Vec<String> {
     let tape = context.question.tape;
     let session = tape.session();
     let mut lines = Vec::new();
+    if families::looks_instead(session).is_some() {
+        lines.push("looks at threads instead of events: 'analyze stays' says what these were in".to_owned());
+    }
     for family in FAMILIES.into_iter().filter(|family| !families::in_session(session, *family)) {
         let mut blind: Vec<&str> =
             RULES.iter().filter(|rule| rule.needs.contains(&family)).map(|rule| rule.name).collect();

@@ -11,6 +11,7 @@ fn place() -> Place {
     common::events::write(&place.path("events.tape"), false);
     common::stacks::write(&place.path("stacks.tape"), 1);
     common::tools::write(&place.path("tools.tape"), &[]);
+    common::looks::write(&place.path("looks.tape"), &[]);
     common::held::write(&place.path("held.tape"), &[]);
     let recorded = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/tapes");
     fs::copy(recorded.join("kernel-6.1-mix.tape"), place.path("mix.tape")).unwrap();
@@ -30,7 +31,16 @@ fn every_view_says_why_it_is_empty() {
     let place = place();
     let mut tried = 0;
     for view in VIEWS.iter().filter(|view| view.takes("pids") && !view.makes_a_copy()) {
-        let tapes = ["sample.tape", "events.tape", "stacks.tape", "mix.tape", "sh.tape", "tools.tape", "held.tape"];
+        let tapes = [
+            "sample.tape",
+            "events.tape",
+            "stacks.tape",
+            "mix.tape",
+            "sh.tape",
+            "tools.tape",
+            "held.tape",
+            "looks.tape",
+        ];
         let mut answered = false;
         for tape in tapes {
             let operands = if view.operands == Operands::TwoTapes { format!("{tape} {tape}") } else { tape.to_owned() };

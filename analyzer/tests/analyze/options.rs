@@ -35,6 +35,7 @@ const MODES: &[(&str, &str)] = &[
     ("net", "--by comm,peer"),
     ("offcpu", "--wakers 100"),
     ("path", "--sums"),
+    ("stays", "--longest"),
     ("states", "--at 50%"),
     ("states", "--at 50% --call-graph"),
     ("callgraph", "--of cpu"),
@@ -101,7 +102,7 @@ const THEIRS: [(&str, &str); 16] = [
 /// Options that are the word for a view of their own: they choose it.
 const CHOOSE: [&str; 2] = ["summary", "with_summary"];
 
-const TAPES: [&str; 15] = [
+const TAPES: [&str; 16] = [
     "held.tape",
     "sample.tape",
     "events.tape",
@@ -115,6 +116,7 @@ const TAPES: [&str; 15] = [
     "asleep.tape",
     "udp.tape",
     "locks.tape",
+    "looks.tape",
     "stats.tape",
     "tools.tape",
 ];

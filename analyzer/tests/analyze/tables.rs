@@ -210,6 +210,7 @@ fn tapes(place: &Place) -> Vec<PathBuf> {
     common::tables::write(&place.path("tables.tape"));
     common::udp::write(&place.path("udp.tape"), &[]);
     common::held::write(&place.path("held.tape"), &[]);
+    common::looks::write(&place.path("looks.tape"), &[Gap { family: Family::Look, ..common::gap() }]);
     common::tools::write(&place.path("tools.tape"), &[Gap { family: Family::Tracepoint, ..common::gap() }]);
     let gap = Gap { family: Family::Sample, ..common::gap() };
     common::stacks::write_with(&place.path("samples.tape"), 1, &common::stacks::of_tape(), &[gap]);
@@ -223,6 +224,7 @@ fn tapes(place: &Place) -> Vec<PathBuf> {
         "life",
         "stacks",
         "ledger",
+        "looks",
         "lossy",
         "lost",
         "tables",

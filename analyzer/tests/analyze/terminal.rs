@@ -59,6 +59,7 @@ fn reports() -> (Vec<String>, Vec<String>) {
         "tcplife" | "killsnoop" | "gethostlatency" | "probes" => "tools.tape",
         "net --udp" => "udp.tape",
         "locks" => "locks.tape",
+        "stays" | "stays --longest" => "looks.tape",
         "kills" | "exec" | "exec --tree" | "execsnoop" => "life.tape",
         "fds" | "env" => "held.tape",
         "statsnoop" => "stats.tape",

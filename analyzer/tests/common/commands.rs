@@ -77,6 +77,8 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
     ("offcputime", &["offcputime TAPE"]),
     ("rate", &["rate TAPE", "rate --by file,errno --slices 7 TAPE"]),
     ("locks", &["locks TAPE", "locks --metric waits TAPE"]),
+    ("stays", &["stays TAPE", "stays --by comm,tid,cgroup,unit,syscall TAPE"]),
+    ("stays --longest", &["stays --longest TAPE", "stays --longest --top 2 TAPE"]),
     ("probes", &["probes TAPE", "probes --by comm,cpu TAPE"]),
     ("path", &["path TAPE", "path -p 100 TAPE", "path -t 101 TAPE"]),
     ("path --sums", &["path --sums TAPE", "path --sums -p 200 TAPE"]),

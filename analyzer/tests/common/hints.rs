@@ -37,6 +37,7 @@ pub const WORDS: &[(&str, &str, &str)] = &[
     ("top", "--all", "--top 1"),
     ("per", "--all", "--per second"),
     ("tree", "-p 0", "--tree"),
+    ("longest", "", "--longest"),
     ("idle", "", "--idle"),
     ("idle", "", "--idle=fold"),
     ("idle", "--of offcpu", "--idle"),

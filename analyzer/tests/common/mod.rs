@@ -12,6 +12,7 @@ pub mod hostile;
 pub mod ledger;
 pub mod life;
 pub mod locks;
+pub mod looks;
 pub mod sched;
 pub mod stacks;
 pub mod stats;
@@ -520,6 +521,7 @@ impl Place {
         udp::write(&place.path("udp.tape"), &[]);
         locks::write(&place.path("locks.tape"), &[]);
         held::write(&place.path("held.tape"), &[]);
+        looks::write(&place.path("looks.tape"), &[]);
         place
     }
 

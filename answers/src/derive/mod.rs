@@ -14,6 +14,7 @@ pub mod net;
 pub mod numbers;
 pub mod operations;
 pub mod paths;
+pub mod presence;
 pub mod processes;
 pub mod runs;
 pub mod sharers;

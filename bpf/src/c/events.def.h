@@ -26,7 +26,7 @@
 #define ITERATOR(program, family, section, context, load, part)
 #endif
 #ifndef RUN
-#define RUN(program, family, load, part)
+#define RUN(program, family, section, load, part)
 #endif
 #ifndef TIMER
 #define TIMER(program, family, section, context, load, part)
@@ -78,6 +78,9 @@ KIND(PROBE, Probe, wire_probe, row.ts, Tail, "A function that was asked for was 
 KIND(STATIC, Static, wire_static, row.ts, Tail, "A place of a static probe was reached.")
 KIND(ENVIRON, Environ, wire_environ, ts, Tail, "A part of the environment that a program was started with: the record, the bytes.")
 KIND(LOCK, Lock, wire_lock, row.ts, Fixed, "A task began to wait for a lock of the kernel, or ended.")
+KIND(STAY, Stay, wire_stay, row.ts, Tail, "Looks found a thread in one state: the record, the name of its file, the path of its call.")
+KIND(LOOKS, LookSums, wire_looks, ts, Fixed, "Looks at all threads of about a second.")
+KIND(IDLE, IdleThreads, wire_idle, ts, Fixed, "Threads that looks found in a call that waits for work.")
 KIND(STACK, Stack, wire_stack, ts, Apart, "A stack.")
 
 /*
@@ -137,7 +140,7 @@ TRACEPOINT(cgroup_attach_task, Process, cgroup_attach_task, 0, Always, Essential
 TRACEPOINT(cgroup_mkdir, Process, cgroup_mkdir, 0, IfThere, Alone("cgroups made during the recording have numbers instead of names"))
 TRACEPOINT(task_rename, Process, task_rename, 0, Always, Essential)
 ITERATOR(walk_tasks, Process, "iter/task", struct bpf_iter__task, Always, Essential)
-RUN(read_outsider, Process, IfAsked,
+RUN(read_outsider, Process, "raw_tp", IfAsked,
     Alone("calls that processes outside this pid namespace are in at the end are not known"))
 
 TRACEPOINT(sched_switch, Sched, sched_switch, 0, Always, Family)
@@ -163,7 +166,7 @@ TRACEPOINT(writeback_dirty_folio, Block, writeback_dirty_folio, 0, IfThere,
 	   Alone("who wrote what is written back is not known"))
 TRACEPOINT(writeback_dirty_page, Block, writeback_dirty_page, 0, IfThere,
 	   Alone("who wrote what is written back is not known"))
-RUN(check_io, Block, Always,
+RUN(check_io, Block, "raw_tp", Always,
     Alone("block I/Os whose end no program sees are not counted"))
 
 TRACEPOINT(inet_sock_set_state, Net, inet_sock_set_state, 0, OneOf, Family)
@@ -196,6 +199,9 @@ TIMER(cpu_sample, Sample, "perf_event", struct sample_context, IfAsked, Stacks(S
 ITERATOR(walk_sleepers, Stack, "iter/task", struct bpf_iter__task, IfAsked, Stacks(Asleep))
 ITERATOR(copy_sleepers, Stack, "iter.s/task", struct bpf_iter__task, IfAsked,
 	 Alone("threads asleep since before the start have kernel frames only"))
+
+RUN(look_walk, Look, "syscall", IfAsked, Family) /* --sample */
+RUN(look_copy, Look, "syscall", IfAsked, Alone("what threads wait for at a look is known by their registers only"))
 
 #undef FAMILY
 #undef KIND

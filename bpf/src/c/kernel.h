@@ -365,10 +365,12 @@ struct thread_struct {
 
 struct sched_info {
 	u64 last_arrival;
+	u64 last_queued; /* 0 = it waits for no CPU */
 };
 
 struct rq {
 	u64 clock;
+	u64 clock_task; /* without the time of interrupts, and of the host */
 };
 
 struct cfs_rq {
@@ -380,6 +382,7 @@ struct cfs_rq {
 
 struct sched_entity {
 	struct cfs_rq *cfs_rq; /* with CONFIG_FAIR_GROUP_SCHED */
+	u64 exec_start; /* of rq->clock_task */
 	u64 sum_exec_runtime;
 };
 
@@ -389,6 +392,9 @@ struct task_struct {
 	void *stack;
 	unsigned int flags;
 	int on_cpu;
+	int on_rq;
+	int prio;
+	unsigned int policy;
 	struct mm_struct *mm;
 	int exit_state;
 	int pagefault_disabled;

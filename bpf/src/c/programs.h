@@ -11,7 +11,7 @@ struct sample_context;
 
 #define TRACEPOINT(program, family, tracepoint, ...) SEC("tp_btf/" #tracepoint) int program(unsigned long long *ctx);
 #define ITERATOR(program, family, section, context, ...) SEC(section) int program(context *ctx);
-#define RUN(program, ...) SEC("raw_tp") int program(unsigned long long *ctx);
+#define RUN(program, family, section, ...) SEC(section) int program(unsigned long long *ctx);
 #define TIMER(program, family, section, context, ...) SEC(section) int program(context *ctx);
 #define NAMED(program, family, section, context, ...) SEC(section) int program(context *ctx);
 #include "events.def.h"

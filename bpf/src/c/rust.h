@@ -61,7 +61,7 @@ ROWS programs { ($rows:ident) => { $rows! {
 #define TRACEPOINT(program, family, tracepoint, arguments, load, part) \
 	(program, family, (Tracepoint(#tracepoint, arguments)), load, (part))
 #define ITERATOR(program, family, section, context, load, part) (program, family, (Iterator), load, (part))
-#define RUN(program, family, load, part) (program, family, (Run), load, (part))
+#define RUN(program, family, section, load, part) (program, family, (Run), load, (part))
 #define TIMER(program, family, section, context, load, part) (program, family, (Timer), load, (part))
 #define NAMED(program, family, section, context, load, part) (program, family, (Named), load, (part))
 #include "events.def.h"

@@ -41,6 +41,7 @@
 #include "snapshot.bpf.h"
 #include "sockets.bpf.h"
 #include "asleep.bpf.h"
+#include "looks.bpf.h"
 
 /* So that the skeleton has the types. */
 struct {
@@ -56,6 +57,9 @@ struct {
 	struct ledger_counts counts; /* a lock may not be in .data */
 	struct busy_sum busy;
 	struct cpu_buffer buffer;
+	struct look_room look;
+	struct look_detail detail;
+	struct look_ask ask;
 } wire_types SEC(".data.types");
 
 /* The helpers used (task storage, probe reads) are GPL-only in the kernel. */

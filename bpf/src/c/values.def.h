@@ -21,6 +21,9 @@ VALUE(, TRACEPOINT_DATA, 4096, "Most bytes of a tracepoint's record.")
 VALUE(, LEDGER_SIZES, 64, "Buckets of a ledger entry's sizes, by the power of two below the duration.")
 VALUE(, BUSY_SUMS, 32, "Entries of an epoch and a CPU in ledger_busy; a power of two.")
 VALUE(, COARSE_OUTCOMES, 4, "Outcomes a coarse sum tells apart: ok, error, incomplete, and one that does not occur.")
+VALUE(, LOOK_NOTES, 256, "Most threads that a look notes; a power of two.")
+VALUE(, LOOK_SOFT, 192, "Room of them for threads that sleep in a call, where a signal would wake them.")
+VALUE(, LOOK_PIECE, 2000, "Most threads that are walked without a pause.")
 VALUE(, COARSE_PER_LANE, 2 * 2 * COARSE_OUTCOMES * SC_MAX, "Coarse sums of a lane.")
 END
 
@@ -295,6 +298,13 @@ VALUE(, LOCK_ENDED, 1, "It ends; without it it begins.")
 VALUE(, LOCK_OF_MEMORY, 2, "The lock is the mmap_lock of the task's own memory.")
 VALUE(, LOCK_OF_SIGNALS, 4, "The lock is the siglock of the task's own process.")
 VALUE(, LOCK_HAS_STACK, 8, "The stack was taken.")
+END
+
+GROUP(stay_flags, u16, "`hdr.flags` of a stay.")
+VALUE(, STAY_BEGINS, 1, "The first row of it.")
+VALUE(, STAY_UNREAD, 2, "What the thread waits for could not be read.")
+VALUE(, STAY_HAS_STACK, 4, "The stack was taken.")
+VALUE(, STAY_IN_CALL, 8, "The thread was in the call of the record.")
 END
 
 GROUP(lock_kind, u32, "`Lock::value` of a beginning: LCB_F_* in include/trace/events/lock.h, the same since 5.19.")

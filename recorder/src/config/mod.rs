@@ -205,6 +205,10 @@ impl RecordConfig {
             );
         }
         let mut families = Families::parse(&args.families)?;
+        if args.sample.is_some() {
+            refuse_with_looks(&args)?;
+            families = Families::of_looks();
+        }
         let tables = (tables > 0).then_some(Family::Tracepoint);
         events.families.iter().copied().chain(tables).for_each(|family| families.add(family));
         let stacks = stacks::options::parse(&args, &families)?;
@@ -362,6 +366,28 @@ impl RecordConfig {
         }
         if parts.is_empty() { "system-wide".into() } else { parts.join(", ") }
     }
+}
+
+/// Refuses what --sample does not have: it records no events but those of process life and signals.
+fn refuse_with_looks(args: &Args) -> Result<()> {
+    let events = [
+        (!args.events.is_empty(), "-e"),
+        (!args.families.is_empty(), "--families"),
+        (
+            !args.uprobe.is_empty() || !args.probe.is_empty() || !args.kprobe.is_empty() || !args.usdt.is_empty(),
+            "a probe",
+        ),
+    ];
+    if let Some((_, name)) = events.into_iter().find(|(given, _)| *given) {
+        bail!("--sample looks at threads instead of recording events, so it takes no {name}: leave one of them out");
+    }
+    if args.cpus.is_some() {
+        bail!("--sample takes no -C: a thread that waits is on no CPU");
+    }
+    if args.frequency.is_some() {
+        bail!("--sample says how often CPUs are sampled, too: leave -F out, or write --sample=HZ");
+    }
+    Ok(())
 }
 
 /// Size of a ring: a bare number is pages, as perf's -m; rounded up to a power of two.

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use caps::{CapSet, Capability, CapsHashSet};
 
+use systape_format::model::Family;
+
 use crate::config::RecordConfig;
 use crate::machine::addresses;
 use crate::own::clock;
@@ -170,6 +172,10 @@ fn needed(config: &RecordConfig) -> CapsHashSet {
         needed.extend([Capability::CAP_CHECKPOINT_RESTORE, Capability::CAP_SYS_ADMIN]);
         // the processes that read files become nobody, and are ended when they take too long
         needed.extend([Capability::CAP_SETUID, Capability::CAP_SETGID, Capability::CAP_KILL]);
+    }
+    if config.families.has(Family::Look) {
+        // a look that waits for a CPU is late, and finds others that wait as well
+        needed.insert(Capability::CAP_SYS_NICE);
     }
     if config.kill && !config.command.is_empty() {
         // the command may have become another user's

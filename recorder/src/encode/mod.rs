@@ -52,6 +52,7 @@ mod interpreters;
 mod ledger;
 mod life;
 mod locks;
+mod looks;
 mod lookups;
 mod names;
 mod net;
@@ -177,6 +178,7 @@ pub struct Assembler {
     operations: operations::Operations,
     uring: uring::RingDescriptors,
     locks: locks::LockPairs,
+    looks: looks::LookRows,
     probes: probes::Probes,
     usage: usage::Usage,
     cgroup_limits: cgroup_limits::CgroupLimits,
@@ -215,6 +217,7 @@ impl Assembler {
             operations: operations::Operations::default(),
             uring: uring::RingDescriptors::default(),
             locks: locks::LockPairs::new(settings.lock_names),
+            looks: looks::LookRows::default(),
             probes: probes::Probes::new(settings.probes, settings.static_probes),
             usage: usage::Usage::default(),
             cgroup_limits: cgroup_limits::CgroupLimits::default(),
@@ -393,6 +396,9 @@ impl Assembler {
             Record::File(f, name) => self.files.name(&f, name),
             Record::Fault(f) => self.faults.record(&f, &mut self.paths, world, rows),
             Record::Lock(l) => self.locks.record(&l, world, rows),
+            Record::Stay(s, file, path) => self.looks.stay(&s, (file, path), world, rows),
+            Record::LookSums(s) => self.looks.second(&s, rows),
+            Record::IdleThreads(i) => self.looks.idle(&i, rows),
             Record::Signal(s) => signals::record(&s, world, rows),
             Record::Net(n) => self.sockets.record(&n, world, rows),
             Record::Tcp(t) => self.sockets.tcp(&t, world, rows),

@@ -91,6 +91,11 @@ impl Families {
         Ok(Self(wanted))
     }
 
+    /// The families of looks (--sample): what happens to processes is rare, and gives them names.
+    pub(crate) fn of_looks() -> Self {
+        Self(vec![Family::Process, Family::Signal, Family::Look])
+    }
+
     /// Whether `family` is among them.
     pub(crate) fn has(&self, family: Family) -> bool {
         self.0.contains(&family)
@@ -159,6 +164,11 @@ impl Tracepoints {
         self.btf.type_by_name::<Func<'_>>("bpf_find_vma").is_some()
     }
 
+    /// Whether programs can walk all tasks themselves (6.7).
+    pub(crate) fn walks_tasks(&self) -> bool {
+        self.btf.type_by_name::<Func<'_>>("bpf_iter_task_new").is_some()
+    }
+
     /// Whether programs can read which descriptor an operation of io_uring closes (5.19).
     pub(crate) fn knows_closes(&self) -> bool {
         let has = |name: &str, field: &str| {
@@ -183,6 +193,9 @@ pub(crate) fn without_tracepoints(families: &Families, kernel: &Tracepoints) -> 
     let lacks = |family: &Family| {
         let needed = |program: &&BpfProgram| program.family == *family && program.load == Load::OneOf;
         let any_of: Vec<_> = PROGRAMS.iter().filter(needed).filter_map(BpfProgram::tracepoint).collect();
+        if *family == Family::Look && !kernel.walks_tasks() {
+            return Some((*family, "--sample takes Linux 6.7: before, no program could walk the threads".to_owned()));
+        }
         let lacks = !any_of.is_empty() && any_of.iter().all(|name| kernel.arguments(name).is_none());
         let since = if *family == Family::Lock { " (Linux 5.19 has)" } else { "" };
         lacks.then(|| (*family, format!("this kernel has no tracepoint {}{since}", any_of.join(" or "))))
@@ -231,6 +244,9 @@ pub(crate) fn choose(
     if copies && !kernel.copies_from_tasks() {
         notes.push("this kernel lets nobody copy the stack of a task that sleeps (5.18 does): threads asleep since before the start have kernel frames only".into());
     }
+    let looks = families.has(Family::Look);
+    set(&mut progs.look_walk, looks);
+    set(&mut progs.look_copy, looks);
     set(&mut progs.any_tracepoint, families.has(Family::Tracepoint));
     set(&mut progs.packet_tracepoint, families.has(Family::Tracepoint));
     set(&mut progs.probe_entry, families.has(Family::Tracepoint));

@@ -7,6 +7,7 @@
 mod drops;
 mod forbidden;
 mod kprobe;
+mod looks;
 mod messages;
 mod options;
 mod per_key;
@@ -27,7 +28,8 @@ use libbpf_rs::{Link, MapCore, MapHandle, OpenObject, TracepointCategory, Tracep
 use systape_abi::plain;
 use systape_bpf::{OpenSystapeSkel, SystapeSkel};
 use systape_format::families::{
-    FAULT_MAJOR, IO_URING_DESCRIPTOR, LOCK_UNPAIRED, SOCKET_ERROR, SOCKET_RETRANSMIT, SOCKET_TCP,
+    FAULT_MAJOR, IO_URING_DESCRIPTOR, LOCK_UNPAIRED, LOOK_IDLE, LOOK_SECOND, LOOK_STAY, SOCKET_ERROR,
+    SOCKET_RETRANSMIT, SOCKET_TCP,
 };
 use systape_format::model::{Family, LeftOut, StackOf};
 use systape_format::table::TableDef;
@@ -52,6 +54,7 @@ use rings::LoadedRings;
 use walker::Outsiders;
 
 pub(crate) use drops::{DropDelta, LostState};
+pub(crate) use looks::{FoundThreads, LookCopier, LookPrograms};
 pub(crate) use walker::{FirstDescriptors, Walker};
 
 /// The loaded programs. Dropping it detaches them.
@@ -405,9 +408,12 @@ impl Programs {
         let of_faults = (&FAULT_MAJOR, !self.major_faults.is_empty());
         let of_locks = (&LOCK_UNPAIRED, links.lock_begin.is_some());
         let of_rings = (&IO_URING_DESCRIPTOR, self.follows_rings());
+        let looks = is_loaded(&self.skel.progs.look_walk);
+        let of_looks = [(&LOOK_STAY, looks), (&LOOK_SECOND, looks), (&LOOK_IDLE, looks)];
         let on = of_sockets
             .into_iter()
             .chain([of_faults, of_locks, of_rings])
+            .chain(of_looks)
             .filter(|(_, on)| *on)
             .map(|(def, _)| Arc::new(def.clone()));
         let asked_for = self.tracepoints.iter().map(|(_, def)| def).chain(&self.probed);
@@ -531,6 +537,20 @@ impl Programs {
         let Some(plain) = &links.walk_sleepers else { return Ok(None) };
         let copying = links.copy_sleepers.as_ref().map(|link| link.as_fd().try_clone_to_owned()).transpose()?;
         Ok(Some(asleep::Links { plain: plain.as_fd().try_clone_to_owned()?, copying }))
+    }
+
+    /// The programs of looks; None: not requested.
+    ///
+    /// # Errors
+    /// When there is no descriptor left.
+    pub(crate) fn looks(&self) -> Result<Option<LookPrograms>> {
+        let (progs, maps) = (&self.skel.progs, &self.skel.maps);
+        if !is_loaded(&progs.look_walk) {
+            return Ok(None);
+        }
+        let copy = is_loaded(&progs.look_copy).then(|| progs.look_copy.as_fd().try_clone_to_owned()).transpose()?;
+        let (room, detail) = (MapHandle::try_from(&maps.look_rooms)?, MapHandle::try_from(&maps.look_details)?);
+        Ok(Some(LookPrograms::new(progs.look_walk.as_fd().try_clone_to_owned()?, copy, room, detail)))
     }
 
     /// A walker of tasks for any thread.

@@ -4,6 +4,7 @@ use std::fs;
 
 use anyhow::{Context, Result, bail};
 use libbpf_rs::btf::Btf;
+use systape_abi::{Abi, rest};
 use systape_bpf::types::rodata;
 use systape_bpf::wire::PLAIN_SYSCALL;
 use systape_bpf::{COARSE_PER_LANE, MAX_RINGS, OpenSystapeSkel, SCHED_BUFFERS, buffer};
@@ -20,6 +21,8 @@ use crate::stacks;
 const STATE_RING: u32 = 8 << 20;
 /// Process records have a ring of their own that `-m` does not shrink, so that no flood displaces them.
 const PROCESS_RING: u32 = 4 << 20;
+/// Rings of a recording without calls, switches and I/O (--sample): signals, and samples some times a second.
+const RARE_RING: u32 = 1 << 20;
 /// Each bulk ring without -m, and all of them together when the machine has many CPUs.
 const BULK_RING: u32 = 16 << 20;
 const BULK_BUDGET: u32 = 256 << 20;
@@ -81,8 +84,21 @@ pub(super) fn set(
     options.no_task_states = config.forced.no_task_states;
     options.regs_shift = config.forced.registers_off.unwrap_or(0);
     options.regs_by_hand = config.forced.registers_by_hand;
+    set_idle_calls(options);
     options.unseen_ios = config.forced.unseen_ios.unwrap_or(0);
     Ok(())
+}
+
+/// The calls of which looks only count the threads: they wait for work. Which futexes are locks the program sees by their words.
+fn set_idle_calls(options: &mut rodata) {
+    for (abi, bits) in [(Abi::X86_64, &mut options.look_idle), (Abi::I386, &mut options.look_idle_32)] {
+        let waits = |(_, name): &(u32, &str)| rest::for_anything(name) && !name.starts_with("futex");
+        for (nr, _) in systape_abi::all(abi).filter(waits) {
+            if let Some(word) = bits.get_mut(nr as usize / 64) {
+                *word |= 1 << (nr % 64);
+            }
+        }
+    }
 }
 
 /// Place of tasks' registers, unless the kernel's helper finds them, and the facts that show the way into the kernel.
@@ -126,7 +142,8 @@ fn set_sizes(open: &mut OpenSystapeSkel<'static>, config: &RecordConfig, rings: 
     if let Some(tasks) = forced.task_states {
         maps.task_states_by_tid.set_max_entries(tasks)?;
     }
-    maps.state_ring.set_max_entries(forced.state_ring.unwrap_or(STATE_RING))?;
+    let looks = config.families.has(Family::Look);
+    maps.state_ring.set_max_entries(forced.state_ring.unwrap_or(if looks { RARE_RING } else { STATE_RING }))?;
     maps.process_ring.set_max_entries(forced.process_ring.unwrap_or(PROCESS_RING))?;
     let keys = forced.ledger_keys.unwrap_or(LEDGER_KEYS);
     maps.ledger_a.set_max_entries(keys)?;
@@ -144,6 +161,7 @@ fn set_sizes(open: &mut OpenSystapeSkel<'static>, config: &RecordConfig, rings: 
     let stacks = &config.stacks;
     if !stacks.on.is_empty() {
         let each = if stacks.mode == StackMode::Dwarf { STACK_RING_COPIES } else { STACK_RING_ADDRESSES };
+        let each = if looks { each.min(RARE_RING) } else { each };
         maps.stack_ring.set_max_entries(rings.saturating_mul(each).min(STACK_BUDGET))?;
         let slots = rings * STACK_SLOTS_PER_CPU;
         maps.stack_slots.set_max_entries(slots)?;
@@ -218,7 +236,8 @@ pub(super) fn ring_count() -> Result<u32> {
 
 /// Bytes of each bulk ring.
 pub(super) fn bulk_ring(config: &RecordConfig, rings: u32) -> u32 {
-    config.ring_bytes.unwrap_or(BULK_RING.min(BULK_BUDGET / rings))
+    let most = if config.families.has(Family::Look) { RARE_RING } else { BULK_RING };
+    config.ring_bytes.unwrap_or(most.min(BULK_BUDGET / rings))
 }
 
 /// Records that the buffers of each CPU have room for.

@@ -177,6 +177,11 @@ pub struct Args {
     #[arg(short = 'F', long = "freq", value_name = "HZ", value_parser = parse_frequency, help_heading = "Stacks")]
     pub frequency: Option<u32>,
 
+    /// Look at all threads HZ times a second instead of recording events: what each waits for, and what runs. For recordings that are
+    /// always on: no system call gets slower, and record takes at most some 1 % of a CPU (analyze stays)
+    #[arg(long, value_name = "HZ", num_args = 0..=1, default_missing_value = "20", value_parser = parse_looks)]
+    pub sample: Option<u32>,
+
     /// Do not look up names of functions (analyze --debug-dir can do it later)
     #[arg(long, help_heading = "Stacks")]
     pub no_symbols: bool,
@@ -369,6 +374,16 @@ fn parse_frequency(text: &str) -> Result<u32, String> {
         _ => "",
     };
     text.parse().map_err(|_| format!("'{text}' is no number of samples a second; write 99{perf}"))
+}
+
+/// Looks a second.
+fn parse_looks(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number| (1..=1000).contains(number));
+    number.ok_or_else(|| {
+        format!(
+            "'{text}' is no number of looks a second, 1 to 1000; before a command write --sample --, or --sample=50"
+        )
+    })
 }
 
 /// Bytes kept of a string.

@@ -191,7 +191,7 @@ const HABITS: &systape_abi::Habits = &[
     ),
     (&["--tp", "--tracepoints"], "tracepoints: -e 'CATEGORY:NAME'"),
     (
-        &["--sample", "--sampling", "--cpu-profile", "--profile", "--flamegraph"],
+        &["--sampling", "--cpu-profile", "--profile", "--flamegraph"],
         "-F 99 samples each CPU, with stacks; 'analyze callgraph --svg FILE' draws them",
     ),
     (

@@ -16,6 +16,7 @@ use systape_bpf::wire::{self, Snap};
 use crate::calls::memory::{self, CallMemory, Wanted};
 use crate::kernel::skips::{Skipped, Skips};
 use crate::load::{DropDelta, LostState, Programs, Walker};
+use crate::looks::LookBatch;
 use crate::own::clock;
 use crate::own::forced::{CheckedLedger, Poisoned};
 use crate::own::say::say;
@@ -48,6 +49,8 @@ const PASS_PART: u64 = 16;
 const BUSY: Duration = Duration::from_millis(1);
 const IDLE: Duration = Duration::from_millis(5);
 const QUIET: Duration = Duration::from_millis(20);
+/// Greatest time of a recording without calls, switches and I/O, whose rings fill in minutes.
+const RARE: Duration = Duration::from_millis(100);
 /// Most bytes a CPU sends in that time (1.5 million calls/s): smaller rings are polled more often.
 const QUIET_BYTES: u64 = 4 << 20;
 /// Most bytes of all rings that are read before the encoder is told how far they are read: until then it can encode none of
@@ -336,6 +339,7 @@ struct RingPasses<'a> {
     buffers: CpuBuffers,
     locks: Option<LockBuffers>,
     sleepers: Option<Receiver<Records>>,
+    looks: Option<Receiver<LookBatch>>,
     skips: Skips,
     /// When a batch was last passed on.
     sent: Instant,
@@ -348,7 +352,7 @@ impl<'a> RingPasses<'a> {
         collected: &'a RingReceivers<'a>,
         (control, wanted): (&'a DrainControl, &'a Wanted),
         mut programs: Programs,
-        sleepers: Option<Receiver<Records>>,
+        (sleepers, looks): (Option<Receiver<Records>>, Option<Receiver<LookBatch>>),
     ) -> Result<Self> {
         let locks = programs.take_locks();
         let (rings, stack_ring) = (collected.rings(&programs)?, collected.stack_ring(&programs)?);
@@ -363,6 +367,7 @@ impl<'a> RingPasses<'a> {
             buffers,
             locks,
             sleepers,
+            looks,
             skips,
             sent,
             told: 0,
@@ -394,6 +399,10 @@ impl<'a> RingPasses<'a> {
             .locks
             .as_mut()
             .map_or(0, |locks| locks.drain(|lock| collected.push(lock), |stack| collected.push_stack(stack)));
+        for batch in self.looks.iter().flat_map(Receiver::try_iter) {
+            batch.stacks.iter().for_each(|stack| collected.push_stack(stack));
+            batch.rows.iter().for_each(|row| collected.push(row));
+        }
         reads.buffers.set(reads.buffers.get() + all + of_locks);
         reads.fullest.set(reads.fullest.get().most(fullest));
     }
@@ -475,7 +484,14 @@ impl<'a> RingPasses<'a> {
     fn until_stopped(&mut self) -> Result<bool> {
         let rings = self.programs.rings();
         let bulk_bytes = rings.iter().skip(2).map(|ring| u64::from(ring.max_entries())).min().unwrap_or(0);
-        let most = if self.stack_ring.is_some() || bulk_bytes < QUIET_BYTES { IDLE } else { QUIET };
+        let rare = self.looks.is_some();
+        let most = if rare {
+            RARE
+        } else if self.stack_ring.is_some() || bulk_bytes < QUIET_BYTES {
+            IDLE
+        } else {
+            QUIET
+        };
         let wanted = PASS_BYTES.min(bulk_bytes / PASS_PART);
         let mut passed = Instant::now();
         let mut checked = Some(passed);
@@ -535,7 +551,7 @@ pub(crate) fn run(
     (control, wanted): (&DrainControl, &Wanted),
     (out, backlog): (&Sender<Drained>, &Backlog),
     unwinding: Option<Sender<UnwindInput>>,
-    sleepers: Option<Receiver<Records>>,
+    apart: (Option<Receiver<Records>>, Option<Receiver<LookBatch>>),
 ) -> Result<Option<CheckedLedger>> {
     let spare = Spare::new(BATCH + 4096, SPARE);
     let collected = RingReceivers {
@@ -549,7 +565,7 @@ pub(crate) fn run(
         poisoned: programs.is_poisoned().then(|| Cell::new(Poisoned::default())),
     };
     let walker = programs.walker()?;
-    let mut passes = RingPasses::new(&collected, (control, wanted), programs, sleepers)?;
+    let mut passes = RingPasses::new(&collected, (control, wanted), programs, apart)?;
     if !passes.until_stopped()? || !passes.close(&walker)? {
         return Ok(None);
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use systape_format::encode::Encoder;
-use systape_format::model::{End, Session, Symbols};
+use systape_format::model::{End, Session, StackOf, Symbols};
 use systape_format::redact::Redactor;
 use systape_format::segment::SegmentData;
 use systape_format::table::TableDef;
@@ -25,6 +25,7 @@ use crate::flight::names::NameStore;
 use crate::flight::ring::ChunkRing;
 use crate::ledger;
 use crate::load::Programs;
+use crate::looks::{self, LookBatch, Looks};
 use crate::own::cpu_time::counted;
 use crate::own::forced::CheckedLedger;
 use crate::own::priority::Raised;
@@ -122,6 +123,8 @@ pub(crate) struct Pipeline {
     encode: JoinHandle<Encoded>,
     compress: Vec<JoinHandle<Result<()>>>,
     write: JoinHandle<Result<Outlet>>,
+    /// Looks at all threads; None = not requested.
+    looks: Option<Looks>,
     /// Disconnected when all stacks of sleepers were sent.
     asleep: Option<Receiver<()>>,
     stacks: StackThreads,
@@ -162,6 +165,9 @@ impl Pipeline {
         let sleepers = programs.sleepers()?;
         let (sleeper_tx, sleeper_rx) = sleepers.is_some().then(|| bounded(asleep::BATCHES)).unzip();
 
+        let looking = programs.looks()?;
+        let (look_tx, look_rx) = looking.is_some().then(|| bounded(looks::BATCHES)).unzip();
+
         let drained = Arc::new(AtomicBool::new(false));
         let draining = Draining {
             programs,
@@ -170,9 +176,12 @@ impl Pipeline {
             progress: Arc::clone(&progress),
             drained: Arc::clone(&drained),
         };
-        let drain = draining.start(batch_tx, raw_tx, sleeper_rx)?;
+        let drain = draining.start(batch_tx, raw_tx, (sleeper_rx, look_rx))?;
         raised.lower();
         let asleep = sleepers.zip(sleeper_tx).map(|(links, out)| asleep::start(links, out)).transpose()?;
+        let with_stacks = settings.stacks.on.contains(&StackOf::Row);
+        let look = |(programs, out)| Looks::start(programs, settings.stacks.frequency, with_stacks, out);
+        let looks = looking.zip(look_tx).map(look).transpose()?;
         let start_sync = |(sink, path): &(TapeSink, &Path)| Syncing::start(output.sync, sink, path, &progress.failed);
         let sync = output.tape.as_ref().map(start_sync).transpose()?;
         let ends = NamesTo {
@@ -214,6 +223,7 @@ impl Pipeline {
             encode,
             compress,
             write,
+            looks,
             asleep,
             stacks,
             start,
@@ -249,6 +259,10 @@ impl Pipeline {
     pub(crate) fn finish(self, end: impl FnOnce(&Encoded) -> End) -> Result<(Encoded, u64)> {
         // of a short recording too; it may hang in a process that hangs
         self.asleep.map(|done| done.recv_timeout(asleep::END_PATIENCE));
+        // its last rows are to be read by the drain
+        if let Some(looks) = self.looks {
+            looks.finish();
+        }
         self.control.stop.store(true, Ordering::Release);
         // an encoder that was not told to begin is not to wait for it
         drop(self.start);
@@ -295,11 +309,11 @@ impl Draining {
         self,
         out: Sender<Drained>,
         unwinding: Option<Sender<UnwindInput>>,
-        sleepers: Option<Receiver<Records>>,
+        apart: (Option<Receiver<Records>>, Option<Receiver<LookBatch>>),
     ) -> Result<JoinHandle<Result<Option<CheckedLedger>>>> {
         spawn("drain", move || {
             let Self { programs, wanted, control, progress, drained } = self;
-            let result = drain::run(programs, (&control, &wanted), (&out, &progress.backlog), unwinding, sleepers);
+            let result = drain::run(programs, (&control, &wanted), (&out, &progress.backlog), unwinding, apart);
             // no call is counted after the window was closed
             drained.store(true, Ordering::Release);
             result

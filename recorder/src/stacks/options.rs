@@ -37,7 +37,8 @@ pub(crate) fn words() -> Vec<&'static str> {
 ///
 /// Options that exclude each other.
 pub(crate) fn parse(args: &Args, families: &Families) -> Result<StackSettings> {
-    let frequency = args.frequency.unwrap_or(0);
+    // a look comes with a sample of what runs
+    let frequency = args.sample.or(args.frequency).unwrap_or(0);
     if frequency > MAX_FREQUENCY {
         bail!("-F {frequency}: at most {MAX_FREQUENCY} samples a second");
     }
@@ -50,7 +51,8 @@ pub(crate) fn parse(args: &Args, families: &Families) -> Result<StackSettings> {
     }
     let (mode, copy_limit) = match args.call_graph.as_deref() {
         Some(text) => mode(text)?,
-        None if wants_user || frequency > 0 => (StackMode::FramePointers, 0),
+        // kernel stacks of what waits and of what runs cost little; those of programs are asked for
+        None if wants_user || (frequency > 0 && args.sample.is_none()) => (StackMode::FramePointers, 0),
         None => (StackMode::None, 0),
     };
     let mut on = Vec::new();
@@ -79,6 +81,10 @@ pub(crate) fn parse(args: &Args, families: &Families) -> Result<StackSettings> {
     }
     // who asks for samples asks for their stacks
     on.retain(|of| *of != StackOf::Sample);
+    if args.sample.is_some() {
+        on.retain(|of| *of != StackOf::Asleep);
+        on.push(StackOf::Row);
+    }
     if frequency > 0 {
         on.push(StackOf::Sample);
     } else if args.stacks_on.iter().any(|name| name == "sample" || name == "cpu") {
@@ -90,7 +96,8 @@ pub(crate) fn parse(args: &Args, families: &Families) -> Result<StackSettings> {
     on.dedup();
     // of samples the kernel's part says what the time in the kernel went into, of a sleeper what it waits for: at no cost to the program
     let always = [StackOf::Sample, StackOf::Asleep];
-    let kernel = on.iter().copied().filter(|of| args.kernel_stacks || always.contains(of)).collect();
+    let kernel = |of: &StackOf| args.kernel_stacks || args.sample.is_some() || always.contains(of);
+    let kernel = on.iter().copied().filter(kernel).collect();
     let min_dur = args.stacks_min.unwrap_or(Duration::ZERO).as_nanos();
     Ok(StackSettings { mode, copy_limit, on, kernel, frequency, min_dur: u64::try_from(min_dur).unwrap_or(u64::MAX) })
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use systape_format::families::RECORDED;
+use systape_format::families::{LOOK_STAY, RECORDED};
 use systape_format::model::{Family, StackOf};
 use systape_format::reader::Tape;
 use systape_format::table::{ColumnDef, TableDef, Type};
@@ -124,7 +124,7 @@ pub fn tables(tape: &Tape) -> Vec<Of> {
 /// Rows of a table, by its short name.
 fn of_table(def: &TableDef) -> Of {
     let name = short_name(def).into();
-    if duration(def).is_some() { Of::Timed(name) } else { Of::Table(name) }
+    if duration(def).is_some() || is_of_looks(def) { Of::Timed(name) } else { Of::Table(name) }
 }
 
 /// Which column has how long what a row is about took, never the first; None = there is none.
@@ -132,6 +132,11 @@ pub fn duration(def: &TableDef) -> Option<usize> {
     // record's own tables say dur, those of functions dur_ns
     let is_duration = |column: &ColumnDef| ["dur", "dur_ns"].contains(&&*column.name) && column.ty == Type::Duration;
     def.columns.iter().position(is_duration).filter(|at| *at > 0)
+}
+
+/// Whether rows stand for as many looks as they say, each of an interval.
+pub fn is_of_looks(def: &TableDef) -> bool {
+    def.name == LOOK_STAY.name
 }
 
 /// A table's name in one word: its family, if that records its events into this table only.

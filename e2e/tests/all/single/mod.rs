@@ -16,6 +16,7 @@ mod hostile_crowd;
 mod hostile_files;
 mod kernel_locks;
 mod ledger;
+mod looks;
 mod path;
 mod recorded;
 mod sched;

@@ -1,0 +1,1 @@
+stays --by comm,state looks.tape

@@ -1,0 +1,1 @@
+stays --longest --format csv looks.tape

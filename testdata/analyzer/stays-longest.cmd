@@ -1,0 +1,1 @@
+stays --longest looks.tape

@@ -1,0 +1,1 @@
+stays looks.tape
