@@ -35,6 +35,8 @@ const MODES: &[(&str, &str)] = &[
     ("net", "--by comm,peer"),
     ("offcpu", "--wakers 100"),
     ("path", "--sums"),
+    ("requests", "--slowest 20"),
+    ("requests", "--client"),
     ("states", "--at 50%"),
     ("states", "--at 50% --call-graph"),
     ("callgraph", "--of cpu"),
@@ -101,7 +103,7 @@ const THEIRS: [(&str, &str); 16] = [
 /// Options that are the word for a view of their own: they choose it.
 const CHOOSE: [&str; 2] = ["summary", "with_summary"];
 
-const TAPES: [&str; 15] = [
+const TAPES: [&str; 17] = [
     "held.tape",
     "sample.tape",
     "events.tape",
@@ -115,6 +117,8 @@ const TAPES: [&str; 15] = [
     "asleep.tape",
     "udp.tape",
     "locks.tape",
+    "requests.tape",
+    "served.tape",
     "stats.tape",
     "tools.tape",
 ];

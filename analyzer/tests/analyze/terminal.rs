@@ -59,6 +59,10 @@ fn reports() -> (Vec<String>, Vec<String>) {
         "tcplife" | "killsnoop" | "gethostlatency" | "probes" => "tools.tape",
         "net --udp" => "udp.tape",
         "locks" => "locks.tape",
+        "requests" | "requests --by" | "requests --client" | "requests --client --by" | "requests --slowest" => {
+            "requests.tape"
+        }
+        "requests --slowest --where" => "served.tape",
         "kills" | "exec" | "exec --tree" | "execsnoop" => "life.tape",
         "fds" | "env" => "held.tape",
         "statsnoop" => "stats.tape",
