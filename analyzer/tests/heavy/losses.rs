@@ -240,13 +240,10 @@ fn tapes(dir: &Path) -> Vec<PathBuf> {
     common::tables::write(&path("tables"));
     common::udp::write(&path("udp"), &[]);
     common::locks::write(&path("locks"), &[]);
-    common::exchanges::write_served(&path("served"));
     common::held::write(&path("held"), &[]);
     common::tools::write(&path("tools"), &[]);
-    let names = [
-        "sample", "events", "life", "stacks", "ledger", "asleep", "sched", "tables", "udp", "locks", "held", "tools",
-        "served",
-    ];
+    let names =
+        ["sample", "events", "life", "stacks", "ledger", "asleep", "sched", "tables", "udp", "locks", "held", "tools"];
     let mut tapes: Vec<PathBuf> = names.into_iter().map(path).collect();
     let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/tapes");
     let files = fs::read_dir(recorded).unwrap().map(|entry| entry.unwrap().path());
