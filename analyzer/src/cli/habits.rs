@@ -424,7 +424,7 @@ const HABITS: &[Habit] = &[
     all(&["--out", "--output-file", "--save"], Named("--output")),
     all(&["--wall", "--wallclock", "--date", "--iso", "--full-time", "--time-of-day"], Type(&["--clock=wall"])),
     all(&["--mono", "--monotonic"], Type(&["--clock=mono"])),
-    all(&["--port", "--peer", "--host", "--ip", "--addr", "--address", "--remote", "--listen", "--tcp"], Ask(ENDS)),
+    all(&["--peer", "--host", "--ip", "--addr", "--address", "--remote", "--listen", "--tcp"], Ask(ENDS)),
     all(
         &["--order", "--order-by", "--sort-by", "--sortby", "--reverse", "--desc", "--asc", "--descending"],
         Ask(ORDER),

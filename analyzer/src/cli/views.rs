@@ -42,6 +42,7 @@ pub static VIEWS: &[&View] = &[
     &reports::locks::VIEW,
     &reports::probes::VIEW,
     &reports::path::VIEW,
+    &reports::requests::VIEW,
     &reports::sched::TIMEHIST,
     &reports::sched::LATENCY,
     &reports::runqlat::VIEW,
@@ -81,6 +82,7 @@ pub(crate) const QUESTIONS: &[(&str, &[(&str, &str)])] = &[
         &[
             ("why", "what was slow and what broke, the worst first: ask this first"),
             ("path", "where the time of a thread went, across whom it waited for"),
+            ("requests", "how long servers took to answer, and the slowest answers"),
             ("rate", "how many calls began when, as a line over time"),
             ("report", "all of it as a page for a browser, in one file"),
             ("open", "the tape in a browser: every report, a time line, all calls"),

@@ -34,6 +34,7 @@ pub(crate) mod path;
 pub(crate) mod probes;
 pub(crate) mod rate;
 pub(crate) mod repair;
+pub(crate) mod requests;
 pub(crate) mod runqlat;
 pub(crate) mod samples;
 pub(crate) mod sched;

@@ -1,5 +1,5 @@
 //! Text that must not change unnoticed: testdata/analyzer/NAME.cmd holds arguments, NAME.txt what `analyze` prints for them on the
-//! tapes of `common`: sample.tape, events.tape, life.tape, lost.tape (the same, without some signals), stacks.tape, more.tape, ledger.tape, tables.tape, udp.tape, locks.tape, looks.tape, held.tape, stats.tape, tools.tape. `UPDATE_GOLDEN=1 cargo test -p systape-analyzer --test analyze golden::` writes them anew; read the diff.
+//! tapes of `common`: sample.tape, events.tape, life.tape, lost.tape (the same, without some signals), stacks.tape, more.tape, ledger.tape, tables.tape, udp.tape, locks.tape, looks.tape, requests.tape, served.tape, held.tape, stats.tape, tools.tape. `UPDATE_GOLDEN=1 cargo test -p systape-analyzer --test analyze golden::` writes them anew; read the diff.
 
 use std::fs;
 use std::path::Path;

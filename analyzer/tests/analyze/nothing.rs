@@ -132,6 +132,7 @@ fn asked(view: &View) -> Vec<String> {
         "why" => &["", "--when"],
         "exec" => &["", "--tree"],
         "path" => &["", "--sums"],
+        "requests" => &["", "--client", "--slowest 9"],
         "states" | "fds" => &["--at 50%"],
         _ => &[""],
     };

@@ -36,6 +36,8 @@ const MODES: &[(&str, &str)] = &[
     ("offcpu", "--wakers 100"),
     ("path", "--sums"),
     ("stays", "--longest"),
+    ("requests", "--slowest 20"),
+    ("requests", "--client"),
     ("states", "--at 50%"),
     ("states", "--at 50% --call-graph"),
     ("callgraph", "--of cpu"),
@@ -102,7 +104,7 @@ const THEIRS: [(&str, &str); 16] = [
 /// Options that are the word for a view of their own: they choose it.
 const CHOOSE: [&str; 2] = ["summary", "with_summary"];
 
-const TAPES: [&str; 16] = [
+const TAPES: [&str; 18] = [
     "held.tape",
     "sample.tape",
     "events.tape",
@@ -117,6 +119,8 @@ const TAPES: [&str; 16] = [
     "udp.tape",
     "locks.tape",
     "looks.tape",
+    "requests.tape",
+    "served.tape",
     "stats.tape",
     "tools.tape",
 ];

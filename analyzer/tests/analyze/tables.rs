@@ -211,6 +211,8 @@ fn tapes(place: &Place) -> Vec<PathBuf> {
     common::udp::write(&place.path("udp.tape"), &[]);
     common::held::write(&place.path("held.tape"), &[]);
     common::looks::write(&place.path("looks.tape"), &[Gap { family: Family::Look, ..common::gap() }]);
+    common::exchanges::write(&place.path("requests.tape"), &[common::gap()]);
+    common::exchanges::write_served(&place.path("served.tape"));
     common::tools::write(&place.path("tools.tape"), &[Gap { family: Family::Tracepoint, ..common::gap() }]);
     let gap = Gap { family: Family::Sample, ..common::gap() };
     common::stacks::write_with(&place.path("samples.tape"), 1, &common::stacks::of_tape(), &[gap]);
@@ -232,6 +234,8 @@ fn tapes(place: &Place) -> Vec<PathBuf> {
         "tools",
         "samples",
         "held",
+        "requests",
+        "served",
     ]
     .into_iter()
     .map(|name| place.path(&format!("{name}.tape")))

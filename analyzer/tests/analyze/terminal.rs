@@ -60,6 +60,10 @@ fn reports() -> (Vec<String>, Vec<String>) {
         "net --udp" => "udp.tape",
         "locks" => "locks.tape",
         "stays" | "stays --longest" => "looks.tape",
+        "requests" | "requests --by" | "requests --client" | "requests --client --by" | "requests --slowest" => {
+            "requests.tape"
+        }
+        "requests --slowest --where" => "served.tape",
         "kills" | "exec" | "exec --tree" | "execsnoop" => "life.tape",
         "fds" | "env" => "held.tape",
         "statsnoop" => "stats.tape",

@@ -6,6 +6,7 @@ pub mod asker;
 pub mod asleep;
 pub mod commands;
 pub mod events;
+pub mod exchanges;
 pub mod held;
 pub mod hints;
 pub mod hostile;
@@ -522,6 +523,8 @@ impl Place {
         locks::write(&place.path("locks.tape"), &[]);
         held::write(&place.path("held.tape"), &[]);
         looks::write(&place.path("looks.tape"), &[]);
+        exchanges::write(&place.path("requests.tape"), &[]);
+        exchanges::write_served(&place.path("served.tape"));
         place
     }
 

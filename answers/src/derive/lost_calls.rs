@@ -5,7 +5,7 @@ use systape_format::header::BlockKind;
 use systape_format::model::{Call, CallState, Family, Gap, ProcessKind, Session};
 use systape_format::reader::{Segment, Tape};
 
-use systape_events::calls::{self, CallBook};
+use systape_events::calls::{self, CallBook, CallInfo};
 use systape_events::loss::loses;
 use systape_events::scan::lost::{Lost, gaps, window};
 
@@ -60,6 +60,11 @@ pub fn has_effect(call: Call, matters: impl Fn(Effect) -> bool) -> bool {
 
 /// When calls with an effect that `matters` are missing.
 pub fn all(tape: &Tape, book: &CallBook<'_>, matters: impl Fn(Effect) -> bool) -> Vec<Lost> {
+    of_calls(tape, book, |info| matters(info.effect))
+}
+
+/// When calls that `matters` picks are missing.
+pub(crate) fn of_calls(tape: &Tape, book: &CallBook<'_>, matters: impl Fn(&CallInfo) -> bool) -> Vec<Lost> {
     let (mut lost, mut unread) = (Vec::new(), Vec::new());
     for at in 0..tape.segments().len() {
         let segment = tape.segment(at);
@@ -78,14 +83,14 @@ pub fn all(tape: &Tape, book: &CallBook<'_>, matters: impl Fn(Effect) -> bool) -
 /// The calls that the ledger of `segment` has of those that matter.
 fn counted(
     segment: &Segment<'_>,
-    (book, matters): (&CallBook<'_>, &impl Fn(Effect) -> bool),
+    (book, matters): (&CallBook<'_>, &impl Fn(&CallInfo) -> bool),
     lost: &mut Vec<Lost>,
 ) -> Result<(), systape_format::Error> {
     if !segment.has(BlockKind::Ledger) {
         return Ok(());
     }
     let dict = segment.dict()?;
-    let effects: Vec<bool> = dict.calls.iter().map(|call| matters(book.get(*call).effect)).collect();
+    let effects: Vec<bool> = dict.calls.iter().map(|call| matters(&book.get(*call))).collect();
     if !effects.contains(&true) {
         return Ok(());
     }

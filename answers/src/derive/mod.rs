@@ -6,6 +6,7 @@ pub mod changes;
 pub mod cost;
 pub mod critical;
 pub mod environments;
+pub mod exchanges;
 pub mod fds;
 pub mod identities;
 pub mod lost_calls;

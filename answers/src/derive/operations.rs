@@ -47,7 +47,7 @@ impl Operation<'_> {
 }
 
 /// The tables.
-const TABLES: [&TableDef; 2] = [&IO_URING_COMPLETE, &AIO_COMPLETE];
+pub(crate) const TABLES: [&TableDef; 2] = [&IO_URING_COMPLETE, &AIO_COMPLETE];
 
 /// Whether the tape has what operations did. Older ones have not, those of kernels before 5.19 not that of io_uring.
 fn has_any(tape: &Tape) -> bool {
@@ -76,7 +76,7 @@ pub fn read(question: &Question<'_>, mut each: impl FnMut(Operation<'_>, Is, (us
 }
 
 /// Gives each row, with the index of its task.
-fn rows(table: &TableRows, dict: &Dict, mut each: impl FnMut(Operation<'_>, u32)) {
+pub(crate) fn rows(table: &TableRows, dict: &Dict, mut each: impl FnMut(Operation<'_>, u32)) {
     let columns = ["task", "op", "file", "dur", "result", "error"].map(|name| table.column(name));
     let [Some(tasks), Some(ops), Some(files), Some(durs), Some(results), Some(errors)] = columns else { return };
     let place = |name: &str| table.def.columns.iter().position(|column| column.name == name);

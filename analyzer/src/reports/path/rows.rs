@@ -8,7 +8,7 @@ use systape_format::model::Task;
 use super::Answer;
 use crate::reports::call_texts;
 use crate::reports::traced::Found;
-use crate::reports::traced::cause::{self, Cause};
+use crate::reports::traced::cause::{self, Cause, asleep};
 use systape_answers::derive::critical::walk::Kind;
 use systape_answers::derive::runs::keys::{Place, set_thread};
 use systape_answers::render::paint;
@@ -279,26 +279,5 @@ fn sentence(answer: &Answer<'_>, found: &Found, arguments: Option<&str>) -> Stri
             let io = found.io.as_ref().map(|io| format!(" [its last I/O: {}]", io.text())).unwrap_or_default();
             format!("{}{io}", asleep((other, found.limit.as_deref()), &call(), &by))
         }
-    }
-}
-
-/// A sleep in `call`, ended by `by` if that is a thread, for a disk held back by `limit`.
-pub(super) fn asleep((cause, limit): (Cause, Option<&str>), call: &str, by: &str) -> String {
-    if let Some(limit) = limit {
-        return format!("waits for a disk, held back by {limit}: {call}");
-    }
-    match cause {
-        Cause::Sleep => format!("sleeps on purpose: {call}"),
-        Cause::Timeout => format!("waits until its time-out: {call}"),
-        Cause::Disk => format!("waits for a disk: {call}"),
-        Cause::Network => format!("waits for the network (sender unknown): {call}"),
-        Cause::Interrupt => format!("waits for a timer or a device: {call}"),
-        Cause::Blocked => format!("still waiting at the end of the tape: {call}"),
-        Cause::Throttled => "is throttled: the CPU quota of a cgroup is used up".to_owned(),
-        Cause::Stopped => "is stopped, by a signal, a tracer or the freezer of its control group".to_owned(),
-        Cause::Dead => "has ended; its parent has not collected it yet (zombie)".to_owned(),
-        Cause::NotRecorded => format!("waits for {by}, which was not recorded: {call}"),
-        Cause::TooDeep => format!("waits for {by}, which waits in a circle or too deep: {call}"),
-        Cause::Unknown | Cause::Cpu | Cause::Runqueue => "unknown (not recorded)".to_owned(),
     }
 }

@@ -6,9 +6,8 @@ use std::io::{self, Write};
 use rustc_hash::FxHashMap;
 
 use super::Answer;
-use super::rows::asleep;
 use crate::reports::traced::Found;
-use crate::reports::traced::cause::Cause;
+use crate::reports::traced::cause::{Cause, asleep};
 use systape_answers::derive::critical::doing::In;
 use systape_answers::derive::critical::log::Logged;
 use systape_answers::derive::critical::walk::Kind;

@@ -207,3 +207,24 @@ pub(crate) fn cpu_text(kind: Kind) -> String {
         _ => "a CPU".to_owned(),
     }
 }
+
+/// A sleep in `call`, ended by `by` if that is a thread, for a disk held back by `limit`.
+pub(crate) fn asleep((cause, limit): (Cause, Option<&str>), call: &str, by: &str) -> String {
+    if let Some(limit) = limit {
+        return format!("waits for a disk, held back by {limit}: {call}");
+    }
+    match cause {
+        Cause::Sleep => format!("sleeps on purpose: {call}"),
+        Cause::Timeout => format!("waits until its time-out: {call}"),
+        Cause::Disk => format!("waits for a disk: {call}"),
+        Cause::Network => format!("waits for the network (sender unknown): {call}"),
+        Cause::Interrupt => format!("waits for a timer or a device: {call}"),
+        Cause::Blocked => format!("still waiting at the end of the tape: {call}"),
+        Cause::Throttled => "is throttled: the CPU quota of a cgroup is used up".to_owned(),
+        Cause::Stopped => "is stopped, by a signal, a tracer or the freezer of its control group".to_owned(),
+        Cause::Dead => "has ended; its parent has not collected it yet (zombie)".to_owned(),
+        Cause::NotRecorded => format!("waits for {by}, which was not recorded: {call}"),
+        Cause::TooDeep => format!("waits for {by}, which waits in a circle or too deep: {call}"),
+        Cause::Unknown | Cause::Cpu | Cause::Runqueue => "unknown (not recorded)".to_owned(),
+    }
+}

@@ -115,6 +115,7 @@ pub(crate) fn questions() -> Vec<Question> {
             let is_alone = report.contains("--at")
                 || report.contains("--wakers")
                 || (report.starts_with("net") && *report != "net --by")
+                || (report.starts_with("requests") && !report.ends_with("--by"))
                 || *report == "block";
             for key in KEYS.iter().filter(|_| !is_alone) {
                 let tapes = if *report == "diff" { "SOUND TAPE" } else { "TAPE" };
@@ -168,6 +169,10 @@ fn filtered(reports: &[&'static str]) -> Vec<Question> {
             "offcpu --wakers" => ("offcpu", "offcpu --wakers 100"),
             "diff" => ("diff", "diff SOUND"),
             "net --by" => ("net", "net --by peer"),
+            "requests --by" => ("requests", "requests --by peer"),
+            "requests --client --by" => ("requests", "requests --client --by peer"),
+            "requests --slowest" => ("requests", "requests --slowest 9"),
+            "requests --slowest --where" => ("requests", "requests --slowest 1 --where"),
             other => (other.split(" --").next().unwrap_or_default(), other),
         };
         let view = VIEWS.iter().find(|view| view.name == name).unwrap_or_else(|| panic!("{name} is no view"));

@@ -9,6 +9,7 @@ mod conns;
 mod cut;
 mod damage;
 mod env;
+mod exchanges;
 mod exec;
 mod fds;
 mod files;

@@ -1,0 +1,202 @@
+//! The ends of connections, as names of descriptors have them: `TCP:[10.0.0.1:80->10.0.0.7:40002]`, `UNIX-STREAM:[17->18,"/run/x"]`.
+//!
+//! One end has one name in whatever processes and descriptors it is open. The other end has the same two addresses the other way round,
+//! also where one program uses IPv6 sockets for IPv4 addresses.
+
+use std::sync::Arc;
+
+use systape_format::sockets;
+
+/// What a descriptor is to exchanges.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NamedSocket {
+    /// An end of a connection.
+    End(Arc<StreamEnd>),
+    /// A stream socket without another end: it listens, or is not connected yet.
+    Alone(Arc<Listener>),
+    /// Perhaps an end of a connection: its name is not known, or hidden.
+    Unknown,
+    /// Something else: no connection of a stream.
+    Other,
+}
+
+/// An end of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamEnd {
+    /// Address and port of the end itself, of a UNIX socket its inode.
+    pub local: Arc<[u8]>,
+    /// Address and port of the other end, or its inode; empty: a UNIX socket that nobody has accepted yet.
+    pub remote: Arc<[u8]>,
+    /// Path of a UNIX socket, as names quote it: who accepts has that of the listener; empty: it has none.
+    pub path: Arc<[u8]>,
+    /// The end is a UNIX socket, not one of TCP.
+    pub unix: bool,
+}
+
+/// A stream socket that has no other end.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Listener {
+    /// Address and port, or the path of a UNIX socket as names quote it.
+    pub at: Arc<[u8]>,
+    /// The listener is a UNIX socket.
+    pub unix: bool,
+}
+
+impl NamedSocket {
+    /// What the descriptor of that name is.
+    pub fn named(name: &[u8]) -> Self {
+        if name.starts_with(b"<redacted") || name.starts_with(b"socket:[") {
+            return Self::Unknown;
+        }
+        let Some((word, inside)) = sockets::split(name) else { return Self::Other };
+        let (local, remote) = sockets::ends(inside);
+        match (word, remote) {
+            (b"TCP" | b"TCPv6", Some(remote)) => {
+                let (local, remote) = (plain(local), plain(remote));
+                Self::End(Arc::new(StreamEnd { local, remote, path: Arc::default(), unix: false }))
+            }
+            // without an address it is its inode's number: it has none yet
+            (b"TCP" | b"TCPv6", None) if local.contains(&b':') => {
+                Self::Alone(Arc::new(Listener { at: plain(local), unix: false }))
+            }
+            (b"UNIX-STREAM", Some(remote)) => {
+                let path = path(inside).into();
+                Self::End(Arc::new(StreamEnd { local: local.into(), remote: remote.into(), path, unix: true }))
+            }
+            (b"UNIX-STREAM", None) if !path(inside).is_empty() => {
+                Self::Alone(Arc::new(Listener { at: path(inside).into(), unix: true }))
+            }
+            // connected, but nobody has accepted it yet: it may be written to
+            (b"UNIX-STREAM", None) => {
+                let (path, remote) = Default::default();
+                Self::End(Arc::new(StreamEnd { local: local.into(), remote, path, unix: true }))
+            }
+            _ => Self::Other,
+        }
+    }
+}
+
+/// The path in what is between the brackets of a UNIX socket's name, in its quotes; empty: there is none.
+fn path(inside: &[u8]) -> &[u8] {
+    inside.iter().position(|byte| *byte == b',').map_or(&[], |at| &inside[at + 1..])
+}
+
+/// An address of IPv4 in one of IPv6 as that of IPv4: `[::ffff:10.0.0.1]:80` is `10.0.0.1:80`.
+fn plain(end: &[u8]) -> Arc<[u8]> {
+    let mapped = end.strip_prefix(b"[::ffff:").and_then(|rest| {
+        let close = rest.iter().position(|byte| *byte == b']')?;
+        let (address, port) = (&rest[..close], &rest[close + 1..]);
+        address.contains(&b'.').then(|| [address, port].concat())
+    });
+    mapped.map_or_else(|| end.into(), Arc::from)
+}
+
+/// The port of `10.0.0.1:80`; None: it has none.
+pub fn port(end: &[u8]) -> Option<u16> {
+    let colon = end.iter().rposition(|byte| *byte == b':')?;
+    std::str::from_utf8(&end[colon + 1..]).ok()?.parse().ok()
+}
+
+/// The address without the port of `10.0.0.1:80`.
+pub fn address(end: &[u8]) -> &[u8] {
+    end.iter().rposition(|byte| *byte == b':').map_or(end, |colon| &end[..colon])
+}
+
+/// What tells an end from all others: of TCP both addresses, of a UNIX socket its inode, because the other end becomes known late.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EndKey(Arc<[u8]>, Arc<[u8]>);
+
+impl StreamEnd {
+    /// The key of the end.
+    pub fn key(&self) -> EndKey {
+        EndKey(Arc::clone(&self.local), if self.unix { Arc::default() } else { Arc::clone(&self.remote) })
+    }
+
+    /// The key of the other end; None: it is not known.
+    pub fn other(&self) -> Option<EndKey> {
+        let known = !self.remote.is_empty();
+        known
+            .then(|| EndKey(Arc::clone(&self.remote), if self.unix { Arc::default() } else { Arc::clone(&self.local) }))
+    }
+
+    /// Port of the end; None: it is a UNIX socket.
+    pub fn port(&self) -> Option<u16> {
+        if self.unix { None } else { port(&self.local) }
+    }
+
+    /// The other end's port.
+    pub fn remote_port(&self) -> Option<u16> {
+        if self.unix { None } else { port(&self.remote) }
+    }
+}
+
+impl Listener {
+    /// Whether a connection to it has `end` at this side.
+    pub fn accepts(&self, end: &StreamEnd) -> bool {
+        match (self.unix, end.unix) {
+            (true, true) => self.at == end.path,
+            (false, false) => {
+                let any = matches!(address(&self.at), b"0.0.0.0" | b"[::]" | b"*");
+                port(&self.at) == port(&end.local) && (any || address(&self.at) == address(&end.local))
+            }
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end(name: &str) -> Arc<StreamEnd> {
+        match NamedSocket::named(name.as_bytes()) {
+            NamedSocket::End(end) => end,
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+
+    fn alone(name: &str) -> Arc<Listener> {
+        match NamedSocket::named(name.as_bytes()) {
+            NamedSocket::Alone(listener) => listener,
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn both_ends_of_a_connection_find_each_other() {
+        let server = end("TCPv6:[[::ffff:127.0.0.1]:8080->[::ffff:127.0.0.1]:40002]");
+        let client = end("TCP:[127.0.0.1:40002->127.0.0.1:8080]");
+        assert_eq!((server.other(), client.other()), (Some(client.key()), Some(server.key())));
+        assert_eq!((server.port(), server.remote_port()), (Some(8080), Some(40002)));
+        let (server, client) = (end("UNIX-STREAM:[17->18,\"/run/a->b\"]"), end("UNIX-STREAM:[18->17]"));
+        assert_eq!((server.other(), client.other()), (Some(client.key()), Some(server.key())));
+        let early = end("UNIX-STREAM:[18]");
+        assert_eq!((early.key(), early.other()), (client.key(), None), "it is the same before somebody accepts it");
+        assert_eq!((&*server.path, server.port()), (&b"\"/run/a->b\""[..], None));
+        let six = end("TCPv6:[[2001:db8::1]:443->[2001:db8::7]:5]");
+        assert_eq!((six.port(), address(&six.local)), (Some(443), &b"[2001:db8::1]"[..]));
+    }
+
+    #[test]
+    fn a_listener_knows_its_connections() {
+        let (any, one) = (alone("TCP:[0.0.0.0:80]"), alone("TCP:[10.0.0.1:80]"));
+        let (mine, other) = (end("TCP:[10.0.0.1:80->1.1.1.1:9]"), end("TCP:[10.0.0.2:80->1.1.1.1:9]"));
+        assert!(any.accepts(&mine) && any.accepts(&other) && one.accepts(&mine) && !one.accepts(&other));
+        assert!(!any.accepts(&end("TCP:[1.1.1.1:9->10.0.0.1:80]")), "a client's end");
+        let six = alone("TCPv6:[[::]:80]");
+        assert!(six.accepts(&mine) && six.accepts(&end("TCPv6:[[::1]:80->[::1]:7]")));
+        let unix = alone("UNIX-STREAM:[9,\"/run/x\"]");
+        assert!(unix.accepts(&end("UNIX-STREAM:[17->18,\"/run/x\"]")));
+        assert!(!unix.accepts(&end("UNIX-STREAM:[18->17]")) && !unix.accepts(&mine));
+    }
+
+    #[test]
+    fn what_is_no_stream_is_none() {
+        for name in ["UDP:[1.1.1.1:5->2.2.2.2:6]", "/tmp/TCP:[1:2->3:4]", "pipe:[7]", "TCP:[17]", "UNIX:[17->18]"] {
+            assert_eq!(NamedSocket::named(name.as_bytes()), NamedSocket::Other, "{name}");
+        }
+        for name in ["socket:[17]", "<redacted>"] {
+            assert_eq!(NamedSocket::named(name.as_bytes()), NamedSocket::Unknown, "{name}");
+        }
+    }
+}

@@ -1,0 +1,298 @@
+use systape_format::model::Task;
+
+use super::super::ends::NamedSocket;
+use super::*;
+
+const SERVER: &str = "TCP:[10.0.0.1:80->10.0.0.7:5000]";
+const CLIENT: &str = "TCP:[10.0.0.7:5000->10.0.0.1:80]";
+
+/// A tape of steps.
+struct Tape {
+    tracker: Tracker,
+    out: Vec<Exchange>,
+}
+
+fn end(name: &str) -> Arc<StreamEnd> {
+    match NamedSocket::named(name.as_bytes()) {
+        NamedSocket::End(end) => end,
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+fn listener(name: &str) -> Arc<Listener> {
+    match NamedSocket::named(name.as_bytes()) {
+        NamedSocket::Alone(listener) => listener,
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+fn actor(pid: u32) -> Arc<Mover> {
+    Arc::new(Mover { task: Task { pid, tid: pid, upid: pid, utid: pid, ..Task::default() }, passes: true })
+}
+
+impl Tape {
+    /// A listener on port 80, and a connection that it accepted.
+    fn accepted() -> Self {
+        let mut tape = Self { tracker: Tracker::new(true), out: Vec::new() };
+        tape.step(1, Step::Accepts(listener("TCP:[0.0.0.0:80]")));
+        tape.step(1, Step::Named(end(SERVER), b"7"[..].into(), 3));
+        tape
+    }
+
+    fn step(&mut self, ts: u64, step: Step) -> &mut Self {
+        self.tracker.add(ts, step, &mut self.out);
+        self
+    }
+
+    fn came(&mut self, name: &str, flow: ByteFlow, (from, to): (u64, u64), came: MoveOutcome, pid: u32) -> &mut Self {
+        self.step(to, Step::Moves(Box::new(Move { end: end(name), flow, from, came, who: actor(pid) })))
+    }
+
+    fn reads(&mut self, from: u64, to: u64, bytes: u64) -> &mut Self {
+        self.came(SERVER, ByteFlow::In, (from, to), some(bytes), 100)
+    }
+
+    fn writes(&mut self, from: u64, to: u64, bytes: u64) -> &mut Self {
+        self.came(SERVER, ByteFlow::Out, (from, to), some(bytes), 100)
+    }
+
+    /// `begin asking/between/answering in>out` of each exchange, with `!` and what went wrong, `?` and why there are no times.
+    fn text(&mut self) -> String {
+        self.tracker.finish(1000, &mut self.out);
+        let one = |exchange: &Exchange| {
+            let mut text = match exchange.phases() {
+                Some(p) => format!("{} {}/{}/{}", exchange.begin, p.asking, p.between, p.answering),
+                None => format!("{} -", exchange.begin),
+            };
+            text += &format!(" {}>{}", exchange.received.bytes, exchange.sent.bytes);
+            text += &exchange.trouble.map_or_else(String::new, |trouble| format!(" !{trouble:?}"));
+            text + &exchange.cut.map_or_else(String::new, |cut| format!(" ?{cut:?}"))
+        };
+        self.out.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn some(bytes: u64) -> MoveOutcome {
+    MoveOutcome::Bytes(Amount { bytes, short: false })
+}
+
+#[test]
+fn an_exchange_is_from_the_first_read_after_a_write_to_the_last_write() {
+    let mut tape = Tape::accepted();
+    // an upload in two parts, an answer in two parts, another exchange, and the end
+    tape.reads(5, 10, 100).reads(11, 30, 50).writes(40, 42, 7).writes(43, 50, 8).reads(60, 61, 1).writes(70, 71, 2);
+    tape.came(SERVER, ByteFlow::In, (75, 90), MoveOutcome::Eof, 100);
+    assert_eq!(tape.text(), "10 20/10/10 150>15, 61 0/9/1 1>2");
+    assert!(tape.out.iter().all(|exchange| exchange.side == EndSide::Server && exchange.passes));
+    assert_eq!(tape.tracker.left_out, LeftOutEnds::default());
+}
+
+#[test]
+fn who_connected_is_the_client() {
+    let mut tape = Tape { tracker: Tracker::new(true), out: Vec::new() };
+    let connecting = |done| Connecting { inode: b"9"[..].into(), from: 2, done, path: Arc::default(), unix: false };
+    tape.step(6, Step::Connects(Box::new(connecting(true)))).step(6, Step::Named(end(CLIENT), b"9"[..].into(), 3));
+    let calls =
+        [(ByteFlow::Out, 7, 9, 3), (ByteFlow::Out, 10, 12, 4), (ByteFlow::In, 12, 30, 5), (ByteFlow::In, 31, 33, 6)];
+    for (flow, from, to, bytes) in calls.into_iter().chain([(ByteFlow::Out, 50, 51, 1), (ByteFlow::In, 51, 60, 2)]) {
+        tape.came(CLIENT, flow, (from, to), some(bytes), 200);
+    }
+    assert_eq!(tape.text(), "7 5/18/3 11>7, 50 1/9/0 2>1");
+    assert_eq!(
+        tape.out.iter().map(|one| (one.side, one.connect)).collect::<Vec<_>>(),
+        [(EndSide::Client, Some(4)), (EndSide::Client, None)]
+    );
+    // its addresses come before the call is known, and it is established later
+    let mut tape = Tape { tracker: Tracker::new(true), out: Vec::new() };
+    tape.step(5, Step::Named(end(CLIENT), b"9"[..].into(), 3)).step(6, Step::Connects(Box::new(connecting(false))));
+    tape.step(12, Step::Established(3));
+    tape.came(CLIENT, ByteFlow::Out, (20, 21), some(1), 200).came(CLIENT, ByteFlow::In, (21, 25), some(1), 200);
+    assert_eq!((tape.text().as_str(), tape.out[0].connect), ("20 1/4/0 1>1", Some(10)));
+}
+
+#[test]
+fn threads_and_processes_share_a_connection() {
+    let mut tape = Tape::accepted();
+    tape.came(SERVER, ByteFlow::In, (2, 5), some(1), 100);
+    // the parent closes its descriptor after it forked, and the child answers
+    tape.step(6, Step::Closes(end(SERVER), 100)).came(SERVER, ByteFlow::Out, (9, 10), some(1), 101);
+    tape.step(12, Step::Exits(101));
+    assert_eq!(tape.text(), "5 0/4/1 1>1");
+    assert_eq!((tape.out[0].first.task.pid, tape.out[0].actor().task.pid), (100, 101));
+}
+
+#[test]
+fn a_write_that_returns_late_is_of_its_own_answer() {
+    let mut tape = Tape::accepted();
+    // one thread is in a long write while another one reads what is asked next
+    tape.reads(2, 5, 1).writes(6, 7, 10).reads(8, 20, 1).writes(7, 30, 1000).writes(40, 41, 5);
+    assert_eq!(tape.text(), "5 0/1/24 1>1010, 20 0/20/1 1>5");
+}
+
+#[test]
+fn what_goes_wrong_is_told() {
+    let (reset, pipe) = (MoveOutcome::Failed(104), MoveOutcome::Failed(32));
+    let mut tape = Tape::accepted();
+    tape.reads(2, 5, 1).came(SERVER, ByteFlow::In, (6, 8), reset, 100);
+    assert_eq!(tape.text(), "5 - 1>0 !Failed(104)", "the client is gone before it is answered");
+    let mut tape = Tape::accepted();
+    tape.reads(2, 5, 1).writes(6, 7, 9).came(SERVER, ByteFlow::Out, (8, 9), pipe, 100);
+    tape.came(SERVER, ByteFlow::Out, (10, 11), pipe, 100);
+    assert_eq!(tape.text(), "5 0/1/3 1>9 !Failed(32)", "in the middle of the answer; once");
+    let mut tape = Tape::accepted();
+    tape.reads(2, 5, 1).writes(6, 7, 9).came(SERVER, ByteFlow::In, (8, 9), reset, 100);
+    assert_eq!(tape.text(), "5 0/1/1 1>9", "behind an answer it is no fault of it");
+    for gone in [Step::Gone(3), Step::Exits(100)] {
+        let mut tape = Tape::accepted();
+        tape.reads(2, 5, 1).step(7, Step::Closes(end(SERVER), 100)).step(8, gone.clone());
+        let told = if matches!(gone, Step::Gone(_)) { "5 - 1>0 !Unanswered" } else { "5 - 1>0 ?End" };
+        assert_eq!(tape.text(), told, "the socket knows better than a descriptor");
+    }
+}
+
+#[test]
+fn what_is_half_closed_is_answered() {
+    let mut tape = Tape::accepted();
+    tape.reads(2, 5, 1).came(SERVER, ByteFlow::In, (6, 7), MoveOutcome::Eof, 100).writes(9, 10, 4);
+    tape.step(11, Step::Closes(end(SERVER), 100));
+    assert_eq!(tape.text(), "5 0/4/1 1>4");
+}
+
+#[test]
+fn who_speaks_first_greets() {
+    let mut tape = Tape::accepted();
+    tape.writes(2, 3, 50).reads(4, 5, 1).writes(6, 7, 2);
+    assert_eq!(tape.text(), "5 0/1/1 1>2");
+}
+
+#[test]
+fn what_began_before_the_recording_has_no_times() {
+    let mut tape = Tape { tracker: Tracker::new(true), out: Vec::new() };
+    tape.step(0, Step::Listens(listener("TCP:[10.0.0.1:80]"))).step(0, Step::Listed(end(SERVER)));
+    tape.reads(1, 3, 5).writes(4, 6, 7).reads(8, 9, 1).writes(10, 12, 2);
+    assert_eq!(tape.text(), "3 - 5>7 ?Begin, 9 0/1/2 1>2", "the first read may be the end of something");
+    let mut tape = Tape { tracker: Tracker::new(true), out: Vec::new() };
+    tape.step(0, Step::Listens(listener("TCP:[10.0.0.1:80]")));
+    tape.writes(4, 6, 7).reads(8, 9, 1).writes(10, 12, 2).reads(20, 21, 1);
+    assert_eq!(tape.text(), "4 - 0>7 ?Begin, 9 0/1/2 1>2, 21 - 1>0 ?End");
+}
+
+#[test]
+fn a_loss_takes_the_times_of_what_it_touches() {
+    let exchange = |lost: Step, at: u64| {
+        let mut tape = Tape::accepted();
+        let calls = [
+            (ByteFlow::In, 10),
+            (ByteFlow::Out, 20),
+            (ByteFlow::In, 30),
+            (ByteFlow::Out, 40),
+            (ByteFlow::In, 50),
+            (ByteFlow::Out, 60),
+        ];
+        for (flow, ts) in calls {
+            if ts > at && ts <= at + 10 {
+                tape.step(at, lost.clone());
+            }
+            tape.came(SERVER, flow, (ts - 1, ts), some(1), 100);
+        }
+        tape.text()
+    };
+    let whole = "10 0/9/1 1>1, 30 0/9/1 1>1, 50 0/9/1 1>1";
+    assert_eq!(exchange(Step::Lost(26, 0), 25), "10 - 1>1 ?Gap, 30 - 1>1 ?Begin, 50 0/9/1 1>1");
+    assert_eq!(exchange(Step::Lost(36, 100), 35), "10 0/9/1 1>1, 30 - 1>1 ?Gap, 50 0/9/1 1>1");
+    assert_eq!(exchange(Step::Lost(36, 101), 35), whole, "of another process");
+    assert_eq!(exchange(Step::Lost(36, 0), 100), whole, "no loss");
+    // it goes on for a while
+    assert_eq!(exchange(Step::Lost(45, 0), 35), "10 0/9/1 1>1, 30 - 1>1 ?Gap, 50 - 1>1 ?Begin");
+    // at the end
+    let mut tape = Tape::accepted();
+    tape.reads(2, 5, 1).writes(6, 7, 1).step(100, Step::Lost(110, 0));
+    assert_eq!(tape.text(), "5 - 1>1 ?Gap", "more may have been written");
+}
+
+#[test]
+fn losses_before_a_connection_do_not_matter() {
+    for pid in [0, 100] {
+        let mut tape = Tape { tracker: Tracker::new(true), out: Vec::new() };
+        tape.step(1, Step::Lost(2, pid)).step(5, Step::Accepts(listener("TCP:[0.0.0.0:80]")));
+        tape.step(5, Step::Named(end(SERVER), b"7"[..].into(), 3)).reads(6, 10, 1).writes(12, 13, 1);
+        assert_eq!(tape.text(), "10 0/2/1 1>1", "{pid}");
+    }
+}
+
+#[test]
+fn a_name_is_used_again() {
+    let mut tape = Tape::accepted();
+    tape.reads(2, 5, 1).step(6, Step::Closes(end(SERVER), 100)).step(7, Step::Gone(3));
+    tape.step(20, Step::Named(end(SERVER), b"8"[..].into(), 4)).reads(21, 22, 1).writes(23, 24, 1);
+    assert_eq!(tape.text(), "5 - 1>0 !Unanswered, 22 0/1/1 1>1");
+    // two at once: two network namespaces
+    let mut tape = Tape::accepted();
+    tape.reads(2, 5, 1).step(20, Step::Named(end(SERVER), b"8"[..].into(), 4)).reads(21, 22, 1).writes(23, 24, 1);
+    assert_eq!(tape.text(), "5 - 1>0 ?Mixed, 22 - 1>1 ?Mixed");
+    assert_eq!(tape.tracker.left_out.mixed, 1);
+}
+
+#[test]
+fn ends_of_unix_sockets_are_known_by_their_inodes() {
+    let mut tape = Tape { tracker: Tracker::new(true), out: Vec::new() };
+    let (server, early, client) = ("UNIX-STREAM:[17->18,\"/x\"]", "UNIX-STREAM:[18]", "UNIX-STREAM:[18->17]");
+    let path: Arc<[u8]> = b"/x"[..].into();
+    let connecting = Connecting { inode: b"18"[..].into(), from: 1, done: true, path, unix: true };
+    tape.step(3, Step::Connects(Box::new(connecting)));
+    tape.came(early, ByteFlow::Out, (4, 5), some(1), 200);
+    tape.step(6, Step::Accepts(listener("UNIX-STREAM:[9,\"/x\"]")));
+    tape.came(server, ByteFlow::In, (7, 8), some(1), 100).came(server, ByteFlow::Out, (9, 10), some(2), 100);
+    tape.came(client, ByteFlow::In, (5, 12), some(2), 200);
+    tape.came(server, ByteFlow::In, (11, 20), some(1), 100).came(server, ByteFlow::Out, (21, 22), some(2), 100);
+    tape.tracker.finish(100, &mut tape.out);
+    tape.out.sort_by_key(|one| (one.side == EndSide::Client, one.begin));
+    assert_eq!(tape.text(), "8 0/1/1 1>2, 20 0/1/1 1>2, 4 1/7/0 2>1");
+    assert_eq!(tape.out[2].end.other(), Some(tape.out[0].end.key()));
+    // another one with that path was there before
+    let mut tape = Tape { tracker: Tracker::new(true), out: Vec::new() };
+    tape.step(6, Step::Listens(listener("UNIX-STREAM:[9,\"/x\"]")));
+    tape.came(server, ByteFlow::In, (7, 8), some(1), 100).came(server, ByteFlow::Out, (9, 10), some(2), 100);
+    assert_eq!(tape.text(), "8 - 1>2 ?Begin");
+}
+
+#[test]
+fn of_a_pair_of_sockets_nobody_is_the_server() {
+    let mut tape = Tape { tracker: Tracker::new(true), out: Vec::new() };
+    let one = "UNIX-STREAM:[17->18]";
+    tape.came(one, ByteFlow::In, (7, 8), some(1), 100).came(one, ByteFlow::Out, (9, 10), some(2), 100);
+    tape.came("UNIX-STREAM:[5->6]", ByteFlow::In, (7, 8), some(1), 100);
+    assert_eq!((tape.text().as_str(), tape.tracker.left_out.sides), ("", 1));
+}
+
+#[test]
+fn a_write_that_does_not_return_has_no_end() {
+    let mut tape = Tape::accepted();
+    tape.reads(2, 5, 1).came(SERVER, ByteFlow::Out, (6, 900), MoveOutcome::Unfinished, 100);
+    assert_eq!(tape.text(), "5 - 1>0 ?End");
+    let mut tape = Tape::accepted();
+    tape.reads(2, 5, 1).writes(6, 7, 3).step(8, Step::Blurs(end(SERVER)));
+    assert_eq!(tape.text(), "5 - 1>3 ?Gap");
+}
+
+#[test]
+fn memory_is_bounded_and_says_so() {
+    let mut tape = Tape { tracker: Tracker::new(true), out: Vec::new() };
+    tape.step(0, Step::Listens(listener("TCP:[0.0.0.0:80]")));
+    for port in 0..CONNECTIONS as u64 + 10 {
+        let name = format!("TCP:[10.0.0.1:80->10.0.{}.{}:{}]", port >> 24, port >> 16 & 255, port & 0xffff);
+        let ts = 10 * port;
+        tape.step(ts, Step::Named(end(&name), port.to_string().into_bytes().into(), 0));
+        tape.came(&name, ByteFlow::In, (ts, ts + 1), some(1), 100).came(
+            &name,
+            ByteFlow::Out,
+            (ts + 2, ts + 3),
+            some(1),
+            100,
+        );
+    }
+    assert!(tape.tracker.open.len() <= CONNECTIONS);
+    assert!(tape.tracker.left_out.forgotten > 0);
+    tape.tracker.finish(u64::MAX, &mut tape.out);
+    assert_eq!(tape.out.len(), CONNECTIONS + 10, "what is forgotten is counted before");
+}

@@ -1,0 +1,176 @@
+//! What `analyze requests` says of servers and clients of which each knows what it did.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Duration;
+
+use serde_json::Value;
+use systape_e2e::{Background, Lab};
+
+/// What a case says of itself.
+#[derive(Debug)]
+struct Truth {
+    /// Port, or path.
+    server: String,
+    exchanges: u64,
+    errors: u64,
+    received: u64,
+    sent: u64,
+}
+
+fn log(lab: &Lab) -> BTreeMap<String, Truth> {
+    let text = fs::read_to_string(lab.path("log")).expect("log");
+    let line = |line: &str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let number = |at: usize| words[at].parse().expect("a number");
+        let truth = Truth {
+            server: words[1].to_owned(),
+            exchanges: number(2),
+            errors: number(3),
+            received: number(4),
+            sent: number(5),
+        };
+        (words[0].to_owned(), truth)
+    };
+    text.lines().map(line).collect()
+}
+
+fn script() -> &'static str {
+    concat!(env!("CARGO_MANIFEST_DIR"), "/workloads/exchanges.py")
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().or_else(|| value.as_str()?.parse().ok()).unwrap_or_else(|| panic!("{value}"))
+}
+
+/// Rows by port, or path.
+fn rows(lab: &Lab, options: &[&str]) -> BTreeMap<String, Value> {
+    let run = lab.analyze(&[&["requests", "t.tape", "--format", "json"], options].concat()).expect(0);
+    let key = |row: &Value| match row["port"].as_u64() {
+        Some(port) => port.to_string(),
+        None => row["server"].as_str().expect("a path").to_owned(),
+    };
+    run.json().into_iter().map(|row| (key(&row), row)).collect()
+}
+
+fn assert_numbers(name: &str, row: &Value, truth: &Truth, [received, sent]: [u64; 2]) {
+    let of = |column: &str| number(&row[column]);
+    assert_eq!(
+        [of("exchanges"), of("errors"), of("received_bytes"), of("sent_bytes")],
+        [truth.exchanges, truth.errors, received, sent],
+        "{name} {truth:?}: {row}"
+    );
+    assert_eq!(row["exchanges_at_least"], false, "{name}: {row}");
+    assert_eq!(of("timed"), truth.exchanges - truth.errors, "{name}: {row}");
+}
+
+#[test]
+fn exchanges_are_those_of_the_programs() {
+    let Some(lab) = Lab::beside() else { return };
+    lab.record("t.tape", &[], &["python3", "-B", script()]).expect(0);
+    lab.assert_whole("t.tape");
+    let log = log(&lab);
+    assert_eq!(log.len(), 13, "{log:?}");
+    let (servers, clients) = (rows(&lab, &[]), rows(&lab, &["--client"]));
+    for (name, truth) in &log {
+        assert_numbers(name, &servers[&truth.server], truth, [truth.received, truth.sent]);
+        // a client that gives up does not say that anything went wrong
+        if name != "reset" {
+            assert_numbers(name, &clients[&truth.server], truth, [truth.sent, truth.received]);
+        }
+    }
+    assert_eq!((servers.len(), clients.len()), (log.len(), log.len()));
+    // the client's slowness is not the server's
+    let upload = &servers[&log["uploads"].server];
+    let of = |column: &str| number(&upload[column]);
+    assert!(of("receive_max_ns") >= 80_000_000 && of("serve_max_ns") >= 30_000_000, "{upload}");
+    assert!(of("max_ns") >= of("receive_max_ns") + of("serve_max_ns"), "{upload}");
+    // both ends of a connection find each other
+    for options in [&["--slowest", "200"][..], &["--slowest", "200", "--client"]] {
+        let run = lab.analyze(&[&["requests", "t.tape", "--format", "json"], options].concat()).expect(0);
+        let slowest = run.json();
+        let timed: u64 = log.values().map(|truth| truth.exchanges - truth.errors).sum();
+        assert_eq!(slowest.len() as u64, timed, "{options:?}");
+        let times: Vec<u64> = slowest.iter().map(|row| number(&row["total_ns"])).collect();
+        assert!(times.is_sorted_by(|one, other| one >= other), "{times:?}");
+        for row in &slowest {
+            let [own, other] = [number(&row["total_ns"]), number(&row["peer"]["total_ns"])];
+            let client = options.contains(&"--client");
+            assert!(if client { own >= other } else { other >= own }, "{row}");
+        }
+    }
+    // of one port, and of one process
+    let port = &log["keep_alive"].server;
+    assert_eq!(rows(&lab, &["--port", port]).len(), 1);
+    let pid =
+        lab.analyze(&["requests", "t.tape", "--by", "process", "--format", "json", "--port", port]).expect(0).json();
+    assert_eq!(pid.len(), 1);
+    assert_eq!(rows(&lab, &["-p", &pid[0]["pid"].to_string(), "--port", port]).len(), 1);
+    assert!(rows(&lab, &["-p", "1", "--port", port]).is_empty());
+    let threads =
+        lab.analyze(&["requests", "t.tape", "--by", "thread", "--format", "json", "--port", port]).expect(0).json();
+    assert_eq!(threads.iter().map(|row| number(&row["exchanges"])).collect::<Vec<_>>(), [7; 5]);
+}
+
+#[test]
+fn descriptors_that_were_passed_have_no_name_and_that_is_said() {
+    let Some(lab) = Lab::beside() else { return };
+    lab.record("t.tape", &[], &["python3", "-B", script(), "passed"]).expect(0);
+    let log = log(&lab);
+    let truth = &log["passed"];
+    let run = lab.analyze(&["requests", "t.tape", "--client"]).expect(0);
+    // 6 exchanges, a read and a write of each
+    assert!(
+        run.text().contains("AT LEAST: 12 more calls are on sockets whose addresses are not known"),
+        "{}",
+        run.text()
+    );
+    let row = &rows(&lab, &["--client"])[&truth.server];
+    assert_eq!((number(&row["exchanges"]), &row["exchanges_at_least"]), (truth.exchanges, &Value::Bool(true)), "{row}");
+    assert!(rows(&lab, &[]).is_empty());
+}
+
+#[test]
+fn what_is_older_than_the_recording_is_counted_and_not_timed() {
+    let Some(lab) = Lab::beside() else { return };
+    let dir = lab.dir().to_str().expect("a path").to_owned();
+    let program = Background::start(lab.command("python3").args(["-B", script(), "attach", &dir]));
+    let port = lab.until_file("ready");
+    let record = lab.attach("t.tape", &["-p", &program.pid_text()]);
+    // until the descriptors of the process were listed it is not known what calls are on
+    std::thread::sleep(Duration::from_secs(1));
+    fs::write(lab.path("go"), "").expect("go");
+    program.wait().expect(0);
+    record.wait().expect(0);
+    lab.assert_whole("t.tape");
+    let row = &rows(&lab, &["--port", &port])[&port];
+    let of = |column: &str| number(&row[column]);
+    assert_eq!((of("exchanges"), of("timed"), of("errors")), (8, 7, 0), "{row}");
+    assert_eq!(of("received_bytes"), 5 + 7 * 10, "{row}");
+}
+
+#[test]
+fn the_time_of_the_slowest_is_followed_to_the_next_server() {
+    let Some(lab) = Lab::beside() else { return };
+    lab.record("t.tape", &[], &["python3", "-B", script(), "chain"]).expect(0);
+    let log = log(&lab);
+    let (servers, front) = (rows(&lab, &[]), &log["chain"].server);
+    for (name, truth) in &log {
+        assert_numbers(name, &servers[&truth.server], truth, [truth.received, truth.sent]);
+    }
+    let asked = ["requests", "t.tape", "--port", front, "--slowest", "3", "--where", "--format", "json"];
+    let rows = lab.analyze(&asked).expect(0).json();
+    let is = |row: &Value, [comm, cause]: [&str; 2]| row["comm"] == comm && row["cause"] == cause;
+    for rank in 1..=3 {
+        let of_one = || rows.iter().filter(|row| row["rank"] == rank);
+        let slept: u64 = of_one().filter(|row| is(row, ["back", "sleep"])).map(|row| number(&row["total_ns"])).sum();
+        assert!(slept >= 49_000_000, "{rank}: {:?}", of_one().collect::<Vec<_>>());
+        // nothing is counted twice
+        let all: u64 = of_one().map(|row| number(&row["total_ns"])).sum();
+        assert!(of_one().all(|row| all <= number(&row["exchange_ns"])), "{rank}: {all}");
+    }
+    let more: Vec<&Value> = rows.iter().filter(|row| row["more_ns"].is_number()).collect();
+    assert!(is(more[0], ["back", "sleep"]), "{more:?}");
+    assert_eq!((&more[0]["slow"], &more[0]["of_slow"]), (&3.into(), &3.into()), "{more:?}");
+    assert!(number(&more[0]["more_ns"]) >= 45_000_000, "{more:?}");
+}

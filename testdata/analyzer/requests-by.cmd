@@ -1,0 +1,1 @@
+requests --by thread,peer requests.tape

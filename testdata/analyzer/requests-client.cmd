@@ -1,0 +1,1 @@
+requests --client requests.tape

@@ -1,0 +1,1 @@
+requests --format json requests.tape

@@ -1,0 +1,1 @@
+requests --client --slowest 9 requests.tape

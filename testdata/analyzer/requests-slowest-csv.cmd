@@ -1,0 +1,1 @@
+requests --slowest 9 --format csv requests.tape

@@ -1,0 +1,1 @@
+requests --slowest 1 --where served.tape

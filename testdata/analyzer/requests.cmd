@@ -1,0 +1,1 @@
+requests requests.tape
