@@ -30,7 +30,7 @@ cat >"$root/usr/local/bin/try-service" <<'EOF'
 exec >/dev/ttyS0 2>&1
 is() { local what=$1; shift; if "$@" >/tmp/said 2>&1; then echo "ok   $what"; else echo "FAIL $what: $*"; cat /tmp/said; fi; }
 show() { systemctl show systape -p "$1" --value; }
-shows() { [ "$(show "$1")" = "$2" ] || { echo "$1 is $(show "$1")"; systemctl status systape --no-pager -l; return 1; }; }
+shows() { [ "$(show "$1")" = "$2" ] || { echo "$1 is $(show "$1")"; journalctl -u systape -o cat --no-pager | tail -n 30; return 1; }; }
 until_true() { local i; for ((i = 0; i < 120; i++)); do "$@" >/dev/null 2>&1 && return; sleep 1; done; "$@"; }
 tapes=/var/lib/systape
 has() { compgen -G "$tapes/$1" >/dev/null; }

@@ -87,14 +87,14 @@ fn check(config: &Config) -> Result<()> {
 
 /// Which exchanges are asked for.
 #[derive(Debug)]
-struct Wanted<'a> {
+struct WantedExchanges<'a> {
     side: EndSide,
     ports: &'a [u16],
     from: u64,
     to: u64,
 }
 
-impl Wanted<'_> {
+impl WantedExchanges<'_> {
     fn takes(&self, exchange: &Exchange) -> bool {
         exchange.passes
             && exchange.side == self.side
@@ -147,7 +147,7 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     // what an exchange is depends on all calls of its connection, before and after
     context.question.loss.add_earlier(tape, &[Family::Syscall], to);
     let side = if own.client { EndSide::Client } else { EndSide::Server };
-    let wanted = Wanted { side, ports: &own.port, from, to };
+    let wanted = WantedExchanges { side, ports: &own.port, from, to };
     match own.slowest {
         Some(most) => slowest::run(&mut context, &wanted, (most as usize, own.budget), out)?,
         None => sums::run(&mut context, &wanted, own.rank, out)?,

@@ -335,6 +335,10 @@ impl Budgets {
         let mut times = times(context, &all, askers)?;
         let medians = times.split_off(slow.len());
         let silent = match timed {
+            // a cause of which something is missing would not be among them
+            _ if !context.question.loss.complete() => {
+                "events are missing: what the slowest have that others have not is not compared".to_owned()
+            }
             _ if (timed as usize) < ENOUGH => {
                 format!("too few exchanges have times ({timed}) to say what the slowest have that others have not")
             }

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::budget::{Askers, Budgets};
 use super::slow::{Medians, Slow, SlowText, Slowest, TIME};
-use super::{Wanted, is_short, notes, peer, server, server_port};
+use super::{WantedExchanges, is_short, notes, peer, server, server_port};
 use crate::reports::{Context, losses};
 use systape_answers::derive::exchanges::ends::EndKey;
 use systape_answers::derive::exchanges::{CutShort, EndSide, Exchange, Trouble, read};
@@ -55,7 +55,7 @@ systape_format::tables! {
 /// Prints them.
 pub(super) fn run(
     context: &mut Context<'_>,
-    wanted: &Wanted<'_>,
+    wanted: &WantedExchanges<'_>,
     (most, where_it_went): (usize, bool),
     out: &mut Out,
 ) -> Result<()> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use systape_format::model::Call;
 use systape_format::table::TableDef;
 
-use super::{KNOWN, Wanted, is_short, notes, peer, server, server_port};
+use super::{KNOWN, WantedExchanges, is_short, notes, peer, server, server_port};
 use crate::asked::config::Config;
 use crate::reports::{Context, losses};
 use systape_answers::derive::exchanges::sums::{ExchangeSums, Spread};
@@ -141,7 +141,7 @@ impl Keyed<'_> {
 }
 
 /// Prints the sums.
-pub(super) fn run(context: &mut Context<'_>, wanted: &Wanted<'_>, rank: Rank, out: &mut Out) -> Result<()> {
+pub(super) fn run(context: &mut Context<'_>, wanted: &WantedExchanges<'_>, rank: Rank, out: &mut Out) -> Result<()> {
     let tape = context.question.tape;
     let session = tape.session();
     let by = keys(context.config)?;
@@ -185,8 +185,16 @@ pub(super) fn run(context: &mut Context<'_>, wanted: &Wanted<'_>, rank: Rank, ou
         Keyed::Server => with_parts(&SERVER, [sums_of]),
         Keyed::By(by, _) => with_keys(by::columns(by), sums_of),
     };
-    let shown =
-        Shown { context, keyed: &keyed, labels: &labels, comms: &comms, declared: &declared, client, short, span };
+    let shown = ShownServer {
+        context,
+        keyed: &keyed,
+        labels: &labels,
+        comms: &comms,
+        declared: &declared,
+        client,
+        short,
+        span,
+    };
     losses::head(context, losses::AT_LEAST, out)?;
     out.notes(notes(tape, &unread))?;
     out.ranking(
@@ -205,7 +213,7 @@ pub(super) fn run(context: &mut Context<'_>, wanted: &Wanted<'_>, rank: Rank, ou
 }
 
 /// The printed form.
-struct Shown<'a> {
+struct ShownServer<'a> {
     context: &'a Context<'a>,
     keyed: &'a Keyed<'a>,
     labels: &'a Labels,
@@ -219,7 +227,7 @@ struct Shown<'a> {
     span: u64,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> ShownServer<'a> {
     fn keys<'k>(&'k self, plan: &'k Plan, key: &'k [Value]) -> RowKeys<'k> {
         let question = &self.context.question;
         let words = KeyWords { session: question.tape.session(), book: &question.book, plan };

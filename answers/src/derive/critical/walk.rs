@@ -115,12 +115,12 @@ struct Frame {
     to: u64,
     handover: Option<u32>,
     /// The wait of the thread below stands for several.
-    series: Option<Merged>,
+    series: Option<MergedWaits>,
 }
 
 /// A series of waits, and the path before it was walked.
 #[derive(Clone, Copy, Debug)]
-struct Merged {
+struct MergedWaits {
     /// When the last of the waits began.
     last: u64,
     /// When it ended.
@@ -235,7 +235,7 @@ fn hand_over(
     match by {
         Some(by) if frames.len() <= DEEPEST && !goes_round(by.by) => {
             let before = (path.parts.len(), path.handovers.len(), path.parts.last().map(|last| last.from));
-            let merged = by.series.map(|last| Merged { last, end: span.1, softirq: by.softirq, before });
+            let merged = by.series.map(|last| MergedWaits { last, end: span.1, softirq: by.softirq, before });
             enter(path, frames, &at, span, &by, merged);
         }
         _ => path.push(&at, span, otherwise, state),
@@ -249,7 +249,7 @@ fn enter(
     at: &Frame,
     (from, to): (u64, u64),
     by: &By,
-    series: Option<Merged>,
+    series: Option<MergedWaits>,
 ) {
     path.handovers.push(handover(path, at, (from, to), by));
     let handover = Some((path.handovers.len() - 1) as u32);

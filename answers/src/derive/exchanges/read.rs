@@ -15,7 +15,7 @@ use systape_format::tables::TableRows;
 
 use super::super::{lost_calls, operations};
 use super::ends::{Listener, NamedSocket};
-use super::track::{ByteFlow, Connecting, LeftOutEnds, Move, MoveOutcome, Step, Tracker};
+use super::track::{ByteFlow, Connecting, ExchangeStep, ExchangeTracker, LeftOutEnds, Move, MoveOutcome};
 use super::{Amount, Exchange, Mover};
 use crate::derive::operations::Operation;
 use systape_events::calls::{CallInfo, recorded};
@@ -60,10 +60,10 @@ pub struct LeftUnread {
 pub fn read(question: &Question<'_>, each: impl FnMut(Exchange) + Send) -> (Coverage, LeftUnread) {
     let tape = question.tape;
     let names = tape.table_defs().values().any(|def| def.name == SOCKET_NAME.name);
-    let feeder = ExchangeFeeder { tracker: Tracker::new(names), out: Vec::new(), last: 0, nameless: 0, each };
+    let feeder = ExchangeFeeder { tracker: ExchangeTracker::new(names), out: Vec::new(), last: 0, nameless: 0, each };
     let mut feeder = feeder;
     let of_rings = gaps(tape, |_, gap| loses(gap, &[Family::IoUring]));
-    let of_calls = lost_calls::of_calls(tape, &question.book, |info| Kind::of(info).is_some());
+    let of_calls = lost_calls::of_calls(tape, &question.book, |info| StreamCall::of(info).is_some());
     let lost = of_calls.into_iter().chain(of_rings).map(|lost| (MissingKind::Calls, lost));
     let coverage = Scan::all(tape).stream(&Steps { question }, lost, &mut feeder);
     let ExchangeFeeder { mut tracker, mut out, last, nameless, mut each } = feeder;
@@ -74,7 +74,7 @@ pub fn read(question: &Question<'_>, each: impl FnMut(Exchange) + Send) -> (Cove
 
 /// What a call is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum StreamCall {
     Moves,
     Accepts,
     Listens,
@@ -82,7 +82,7 @@ enum Kind {
     Closes,
 }
 
-impl Kind {
+impl StreamCall {
     fn of(info: &CallInfo) -> Option<Self> {
         Some(match info.name.as_str() {
             name if is_accept(name) => Self::Accepts,
@@ -97,25 +97,27 @@ impl Kind {
 
 /// A step with its time.
 #[derive(Debug)]
-struct At {
+struct TimedStep {
     ts: u64,
-    what: What,
+    what: StepOrNameless,
 }
 
 #[derive(Debug)]
-enum What {
-    Step(Step),
+enum StepOrNameless {
+    Step(ExchangeStep),
     /// A call that moved bytes by what may be a connection.
     Nameless,
 }
 
-impl HasTime for At {
+impl HasTime for TimedStep {
     fn key(&self) -> (u64, u8) {
         let order = match &self.what {
-            What::Step(Step::Gone(_) | Step::Listed(_)) => 0,
-            What::Step(Step::Listens(_) | Step::Accepts(_) | Step::Connects(_)) => 1,
-            What::Step(Step::Named(..) | Step::Established(_)) => 2,
-            What::Step(Step::Exits(_)) => 4,
+            StepOrNameless::Step(ExchangeStep::Gone(_) | ExchangeStep::Listed(_)) => 0,
+            StepOrNameless::Step(
+                ExchangeStep::Listens(_) | ExchangeStep::Accepts(_) | ExchangeStep::Connects(_),
+            ) => 1,
+            StepOrNameless::Step(ExchangeStep::Named(..) | ExchangeStep::Established(_)) => 2,
+            StepOrNameless::Step(ExchangeStep::Exits(_)) => 4,
             _ => 3,
         };
         (self.ts, order)
@@ -128,9 +130,9 @@ struct Steps<'a> {
 }
 
 impl Source for Steps<'_> {
-    type Row = At;
+    type Row = TimedStep;
     type Part = ();
-    type Waiting = At;
+    type Waiting = TimedStep;
 
     fn read(&self, segment: Segment<'_>, dict: Dict, rows: Rows, piece: &mut Piece<Self>) {
         let book = &self.question.book;
@@ -140,7 +142,7 @@ impl Source for Steps<'_> {
         if segment.info().rows == 0 {
             return;
         }
-        let kinds: Vec<Option<Kind>> = dict.calls.iter().map(|call| Kind::of(&book.get(*call))).collect();
+        let kinds: Vec<Option<StreamCall>> = dict.calls.iter().map(|call| StreamCall::of(&book.get(*call))).collect();
         let follows = |call: &u32| kinds.get(*call as usize).copied().flatten().is_some();
         let mut holes = Vec::new();
         let base = Base::of(segment, Ok(dict), &mut holes, |_, core| core.call.iter().any(follows));
@@ -157,7 +159,7 @@ impl Source for Steps<'_> {
 
     fn open(&self, open: OpenCalls, piece: &mut Piece<Self>) {
         let open = open.load(&self.question.book);
-        let kinds: Vec<Option<Kind>> = open.calls.iter().map(|info| Kind::of(info)).collect();
+        let kinds: Vec<Option<StreamCall>> = open.calls.iter().map(|info| StreamCall::of(info)).collect();
         let rows: Range<usize> = 0..open.rows();
         self.calls(&open, &kinds, rows, piece);
     }
@@ -166,18 +168,20 @@ impl Source for Steps<'_> {
 impl Steps<'_> {
     /// Adds the other events than calls of a segment.
     fn events(&self, segment: &Segment<'_>, dict: &Dict, piece: &mut Piece<Self>) {
-        let mut step = |ts: u64, step: Step| piece.rows.push(At { ts, what: What::Step(step) });
+        let mut step =
+            |ts: u64, step: ExchangeStep| piece.rows.push(TimedStep { ts, what: StepOrNameless::Step(step) });
         match segment.processes(dict) {
             Ok(events) => {
                 events.iter().filter(|event| event.kind == ProcessKind::Exit && event.group_dead).for_each(|event| {
                     if let Some(task) = dict.tasks.get(event.task as usize) {
-                        step(event.ts, Step::Exits(task.upid));
+                        step(event.ts, ExchangeStep::Exits(task.upid));
                     }
                 })
             }
             Err(_) => piece.lacks_events = true,
         }
-        let mut step = |ts: u64, step: Step| piece.rows.push(At { ts, what: What::Step(step) });
+        let mut step =
+            |ts: u64, step: ExchangeStep| piece.rows.push(TimedStep { ts, what: StepOrNameless::Step(step) });
         // without these it is known less, not wrong
         for change in segment.nets(dict).unwrap_or_default() {
             if let Some(what) = state(&change) {
@@ -190,8 +194,9 @@ impl Steps<'_> {
         }
     }
 
-    fn table(&self, table: &TableRows, dict: &Dict, out: &mut Vec<At>) {
-        let mut step = |ts: u64, step: Step| out.push(At { ts, what: What::Step(step) });
+    fn table(&self, table: &TableRows, dict: &Dict, out: &mut Vec<TimedStep>) {
+        let mut step =
+            |ts: u64, step: ExchangeStep| out.push(TimedStep { ts, what: StepOrNameless::Step(step) });
         if table.def.name == SOCKET_NAME.name {
             names(table, &mut step);
         } else if table.def.name == IO_URING_DESCRIPTOR.name {
@@ -219,7 +224,7 @@ impl Steps<'_> {
     fn calls(
         &self,
         loaded: &Loaded,
-        kinds: &[Option<Kind>],
+        kinds: &[Option<StreamCall>],
         rows: impl Iterator<Item = usize>,
         piece: &mut Piece<Self>,
     ) {
@@ -239,16 +244,16 @@ impl Steps<'_> {
 }
 
 /// What a change of a TCP socket's state says.
-fn state(change: &NetState) -> Option<Step> {
+fn state(change: &NetState) -> Option<ExchangeStep> {
     match change.new_state {
-        tcp::ESTABLISHED if change.old_state == tcp::SYN_SENT => Some(Step::Established(change.socket)),
-        tcp::CLOSE => Some(Step::Gone(change.socket)),
+        tcp::ESTABLISHED if change.old_state == tcp::SYN_SENT => Some(ExchangeStep::Established(change.socket)),
+        tcp::CLOSE => Some(ExchangeStep::Gone(change.socket)),
         _ => None,
     }
 }
 
 /// Rows of `socket:name`: TCP sockets with both addresses.
-fn names(table: &TableRows, step: &mut impl FnMut(u64, Step)) {
+fn names(table: &TableRows, step: &mut impl FnMut(u64, ExchangeStep)) {
     let columns = ["task", "inode", "socket", "protocol", "local", "remote"].map(|name| table.column(name));
     let [Some(tasks), Some(inodes), Some(numbers), Some(protocols), Some(locals), Some(remotes)] = columns else {
         return;
@@ -265,15 +270,15 @@ fn names(table: &TableRows, step: &mut impl FnMut(u64, Step)) {
         let NamedSocket::End(end) = NamedSocket::named(&name) else { continue };
         // without a task it had the name before
         if tasks[row] == 0 {
-            step(*ts, Step::Listed(end));
+            step(*ts, ExchangeStep::Listed(end));
         } else {
-            step(*ts, Step::Named(end, inodes[row].to_string().into_bytes().into(), numbers[row]));
+            step(*ts, ExchangeStep::Named(end, inodes[row].to_string().into_bytes().into(), numbers[row]));
         }
     }
 }
 
 /// Connections that operations of io_uring accepted.
-fn accepted_by_rings(table: &TableRows, step: &mut impl FnMut(u64, Step)) {
+fn accepted_by_rings(table: &TableRows, step: &mut impl FnMut(u64, ExchangeStep)) {
     let columns = ["op", "file"].map(|name| table.column(name));
     let [Some(ops), Some(files)] = columns else { return };
     for (row, ts) in table.ts.iter().enumerate() {
@@ -283,7 +288,7 @@ fn accepted_by_rings(table: &TableRows, step: &mut impl FnMut(u64, Step)) {
         if let Some(NamedSocket::End(end)) = table.string(files[row]).map(NamedSocket::named)
             && end.unix
         {
-            step(*ts, Step::Accepts(Arc::new(Listener { at: Arc::clone(&end.path), unix: true })));
+            step(*ts, ExchangeStep::Accepts(Arc::new(Listener { at: Arc::clone(&end.path), unix: true })));
         }
     }
 }
@@ -314,12 +319,12 @@ struct MoveReader<'a, 'o> {
     sockets: FxHashMap<u32, NamedSocket>,
     /// Who called, by index of the task.
     actors: FxHashMap<u32, Arc<Mover>>,
-    out: &'o mut Vec<At>,
+    out: &'o mut Vec<TimedStep>,
 }
 
 impl MoveReader<'_, '_> {
-    fn step(&mut self, ts: u64, step: Step) {
-        self.out.push(At { ts, what: What::Step(step) });
+    fn step(&mut self, ts: u64, step: ExchangeStep) {
+        self.out.push(TimedStep { ts, what: StepOrNameless::Step(step) });
     }
 
     fn actor(&mut self, row: usize) -> Arc<Mover> {
@@ -349,45 +354,45 @@ impl MoveReader<'_, '_> {
         }
     }
 
-    fn row(&mut self, row: usize, kind: Kind) {
+    fn row(&mut self, row: usize, kind: StreamCall) {
         let core = &self.loaded.core;
         let (state, errno) = (core.state[row], core.errno[row]);
         let from = self.loaded.time.start[row];
         let to = from.saturating_add(core.dur[row]);
         let succeeded = errno == 0 && state.returned();
         match kind {
-            Kind::Moves => self.moves(row, (from, to)),
-            Kind::Closes => {
+            StreamCall::Moves => self.moves(row, (from, to)),
+            StreamCall::Closes => {
                 // whatever it returns, the descriptor is closed; and that when it begins
                 if let NamedSocket::End(end) = self.socket(row, 0) {
                     let process = self.loaded.task(row).upid;
-                    self.step(to, Step::Closes(end, process));
+                    self.step(to, ExchangeStep::Closes(end, process));
                 }
             }
-            Kind::Accepts | Kind::Listens => match self.socket(row, 0) {
-                NamedSocket::Alone(listener) if succeeded && kind == Kind::Accepts => {
-                    self.step(to, Step::Accepts(listener))
+            StreamCall::Accepts | StreamCall::Listens => match self.socket(row, 0) {
+                NamedSocket::Alone(listener) if succeeded && kind == StreamCall::Accepts => {
+                    self.step(to, ExchangeStep::Accepts(listener))
                 }
-                NamedSocket::Alone(listener) if succeeded || kind == Kind::Accepts => {
-                    self.step(to, Step::Listens(listener))
+                NamedSocket::Alone(listener) if succeeded || kind == StreamCall::Accepts => {
+                    self.step(to, ExchangeStep::Listens(listener))
                 }
                 _ => {}
             },
-            Kind::Connects if succeeded || errno == EINPROGRESS => self.connects(row, (from, to), succeeded),
-            Kind::Connects => {}
+            StreamCall::Connects if succeeded || errno == EINPROGRESS => self.connects(row, (from, to), succeeded),
+            StreamCall::Connects => {}
         }
     }
 
     fn connects(&mut self, row: usize, (from, to): (u64, u64), done: bool) {
         let FdPath::Known(name) = self.loaded.fd_path(row, 0) else { return };
         if let NamedSocket::Alone(bound) = NamedSocket::named(name) {
-            return self.step(to, Step::NotListening(bound));
+            return self.step(to, ExchangeStep::NotListening(bound));
         }
         let Some((inode, unix)) = number(name) else { return };
         let address = self.loaded.captured(row).iter().find(|value| value.arg == 1 && value.status.is_whole());
         let path = address.map(|address| path(&address.bytes)).unwrap_or_default().into();
         let connecting = Connecting { inode: inode.into(), from, done, path, unix };
-        self.step(to, Step::Connects(Box::new(connecting)));
+        self.step(to, ExchangeStep::Connects(Box::new(connecting)));
     }
 
     fn moves(&mut self, row: usize, (from, to): (u64, u64)) {
@@ -395,14 +400,16 @@ impl MoveReader<'_, '_> {
         let ways = [(info.io.reads(), ByteFlow::In), (info.io.writes(), ByteFlow::Out)];
         for (at, flow) in ways.into_iter().filter_map(|(at, flow)| Some((at?, flow))) {
             match self.socket(row, at) {
-                NamedSocket::End(end) if self.is_vague(row, flow) => self.step(to, Step::Blurs(end)),
+                NamedSocket::End(end) if self.is_vague(row, flow) => self.step(to, ExchangeStep::Blurs(end)),
                 NamedSocket::End(end) => {
                     if let Some(came) = self.came(row, flow) {
                         let who = self.actor(row);
-                        self.step(to, Step::Moves(Box::new(Move { end, flow, from, came, who })));
+                        self.step(to, ExchangeStep::Moves(Box::new(Move { end, flow, from, came, who })));
                     }
                 }
-                NamedSocket::Unknown if self.moved_bytes(row) => self.out.push(At { ts: to, what: What::Nameless }),
+                NamedSocket::Unknown if self.moved_bytes(row) => {
+                    self.out.push(TimedStep { ts: to, what: StepOrNameless::Nameless })
+                }
                 NamedSocket::Unknown | NamedSocket::Alone(_) | NamedSocket::Other => {}
             }
         }
@@ -451,12 +458,12 @@ impl MoveReader<'_, '_> {
 }
 
 /// What an operation of io_uring or io_submit did.
-fn of_operation(operation: &Operation<'_>, who: &Arc<Mover>, step: &mut impl FnMut(u64, Step)) {
+fn of_operation(operation: &Operation<'_>, who: &Arc<Mover>, step: &mut impl FnMut(u64, ExchangeStep)) {
     let Some(file) = operation.file else { return };
     let to = operation.end;
     let from = operation.dur.map_or(to, |dur| to.saturating_sub(dur));
     match (operation.op, NamedSocket::named(file)) {
-        (Some(b"ACCEPT"), NamedSocket::Alone(listener)) => step(to, Step::Listens(listener)),
+        (Some(b"ACCEPT"), NamedSocket::Alone(listener)) => step(to, ExchangeStep::Listens(listener)),
         (Some(b"CONNECT"), _) => {
             let done = operation.error == Some(0);
             if let Some((inode, unix)) =
@@ -464,7 +471,7 @@ fn of_operation(operation: &Operation<'_>, who: &Arc<Mover>, step: &mut impl FnM
             {
                 let path = Arc::default();
                 let connecting = Connecting { inode: inode.into(), from, done, path, unix };
-                step(to, Step::Connects(Box::new(connecting)));
+                step(to, ExchangeStep::Connects(Box::new(connecting)));
             }
         }
         (op, NamedSocket::End(end)) => {
@@ -472,8 +479,8 @@ fn of_operation(operation: &Operation<'_>, who: &Arc<Mover>, step: &mut impl FnM
                 ContentIo::Read(_) => ByteFlow::In,
                 ContentIo::Write(_) => ByteFlow::Out,
                 // one of several results, or a splice: which way bytes went is not known
-                ContentIo::Other => return step(to, Step::Blurs(end)),
-                _ if op.is_none() => return step(to, Step::Blurs(end)),
+                ContentIo::Other => return step(to, ExchangeStep::Blurs(end)),
+                _ if op.is_none() => return step(to, ExchangeStep::Blurs(end)),
                 _ => return,
             };
             let came = match (operation.error, operation.result) {
@@ -485,7 +492,7 @@ fn of_operation(operation: &Operation<'_>, who: &Arc<Mover>, step: &mut impl FnM
                 (Some(errno), _) if errno == u64::from(EAGAIN) => return,
                 (Some(errno), _) => MoveOutcome::Failed(u16::try_from(errno).unwrap_or(0)),
             };
-            step(to, Step::Moves(Box::new(Move { end, flow, from, came, who: Arc::clone(who) })));
+            step(to, ExchangeStep::Moves(Box::new(Move { end, flow, from, came, who: Arc::clone(who) })));
         }
         _ => {}
     }
@@ -493,7 +500,7 @@ fn of_operation(operation: &Operation<'_>, who: &Arc<Mover>, step: &mut impl FnM
 
 /// Follows the steps.
 struct ExchangeFeeder<F> {
-    tracker: Tracker,
+    tracker: ExchangeTracker,
     out: Vec<Exchange>,
     last: u64,
     nameless: u64,
@@ -501,18 +508,18 @@ struct ExchangeFeeder<F> {
 }
 
 impl<F: FnMut(Exchange)> ExchangeFeeder<F> {
-    fn add(&mut self, At { ts, what }: At) {
+    fn add(&mut self, TimedStep { ts, what }: TimedStep) {
         self.last = self.last.max(ts);
         match what {
-            What::Step(step) => self.tracker.add(ts, step, &mut self.out),
-            What::Nameless => self.nameless += 1,
+            StepOrNameless::Step(step) => self.tracker.add(ts, step, &mut self.out),
+            StepOrNameless::Nameless => self.nameless += 1,
         }
         self.out.drain(..).for_each(&mut self.each);
     }
 }
 
 impl<F: FnMut(Exchange) + Send> Machine<Steps<'_>> for ExchangeFeeder<F> {
-    fn push(&mut self, event: stream::Event<'_, Steps<'_>>, later: &mut Later<At>) -> ControlFlow<()> {
+    fn push(&mut self, event: stream::Event<'_, Steps<'_>>, later: &mut Later<TimedStep>) -> ControlFlow<()> {
         match event {
             stream::Event::Row(_, at) | stream::Event::Due(at) => self.add(at),
             stream::Event::Early(_, at) => later.push(at),
@@ -520,15 +527,15 @@ impl<F: FnMut(Exchange) + Send> Machine<Steps<'_>> for ExchangeFeeder<F> {
                 let fds = checkpoint.fd_tables.iter().flat_map(|table| &table.fds);
                 for fd in fds {
                     let step = match NamedSocket::named(&fd.path) {
-                        NamedSocket::End(end) => Step::Listed(end),
-                        NamedSocket::Alone(listener) => Step::Listens(listener),
+                        NamedSocket::End(end) => ExchangeStep::Listed(end),
+                        NamedSocket::Alone(listener) => ExchangeStep::Listens(listener),
                         NamedSocket::Unknown | NamedSocket::Other => continue,
                     };
-                    self.add(At { ts: checkpoint.ts, what: What::Step(step) });
+                    self.add(TimedStep { ts: checkpoint.ts, what: StepOrNameless::Step(step) });
                 }
             }
             stream::Event::Lost(MissingKind::Calls, lost) => {
-                self.tracker.add(lost.first, Step::Lost(lost.last, lost.pid), &mut self.out);
+                self.tracker.add(lost.first, ExchangeStep::Lost(lost.last, lost.pid), &mut self.out);
             }
             stream::Event::Checkpoint(_) | stream::Event::Part(()) | stream::Event::Lost(..) | stream::Event::End => {}
         }

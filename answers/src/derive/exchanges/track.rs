@@ -74,7 +74,7 @@ pub struct Connecting {
 
 /// Something that happens.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub enum ExchangeStep {
     /// A call that reads or writes.
     Moves(Box<Move>),
     /// A socket listens.
@@ -163,7 +163,7 @@ pub struct LeftOutEnds {
 
 /// The machine.
 #[derive(Debug, Default)]
-pub struct Tracker {
+pub struct ExchangeTracker {
     open: FxHashMap<EndKey, ConnectionEnd>,
     listeners: FxHashMap<Option<u16>, Vec<Arc<Listener>>>,
     /// How many.
@@ -191,23 +191,23 @@ pub struct Tracker {
     pub left_out: LeftOutEnds,
 }
 
-impl Tracker {
+impl ExchangeTracker {
     /// Nothing yet; `names`: the tape says when sockets of TCP get their addresses.
     pub fn new(names: bool) -> Self {
         Self { names, ..Self::default() }
     }
 
     /// Takes the next step, at `ts`; what is over goes to `out`.
-    pub fn add(&mut self, ts: u64, step: Step, out: &mut Vec<Exchange>) {
+    pub fn add(&mut self, ts: u64, step: ExchangeStep, out: &mut Vec<Exchange>) {
         match step {
-            Step::Moves(moved) => self.moves(ts, *moved, out),
-            Step::Listens(listener) => self.listens(listener),
-            Step::NotListening(bound) => {
+            ExchangeStep::Moves(moved) => self.moves(ts, *moved, out),
+            ExchangeStep::Listens(listener) => self.listens(listener),
+            ExchangeStep::NotListening(bound) => {
                 if let Some(of) = self.listeners.get_mut(&port_of(&bound)) {
                     of.retain(|listener| *listener != bound);
                 }
             }
-            Step::Blurs(end) => {
+            ExchangeStep::Blurs(end) => {
                 let key = end.key();
                 if !self.open.contains_key(&key) {
                     self.make_room(ts, out);
@@ -219,22 +219,22 @@ impl Tracker {
                     connection.blurs();
                 }
             }
-            Step::Accepts(listener) => {
+            ExchangeStep::Accepts(listener) => {
                 self.listens(Arc::clone(&listener));
                 if (listener.unix || !self.names) && self.accepting < KNOWN {
                     self.accepting += 1;
                     self.accepted.entry(listener).or_default().push_back(ts);
                 }
             }
-            Step::Connects(connecting) => self.connects(ts, *connecting, out),
-            Step::Named(end, inode, socket) => self.named(ts, end, inode, socket, out),
-            Step::Listed(end) => {
+            ExchangeStep::Connects(connecting) => self.connects(ts, *connecting, out),
+            ExchangeStep::Named(end, inode, socket) => self.named(ts, end, inode, socket, out),
+            ExchangeStep::Listed(end) => {
                 if self.listed.len() < KNOWN {
                     self.listed.insert(end.key());
                 }
             }
-            Step::Established(socket) => self.is_established(ts, socket),
-            Step::Gone(socket) => {
+            ExchangeStep::Established(socket) => self.is_established(ts, socket),
+            ExchangeStep::Gone(socket) => {
                 self.established.remove(&socket);
                 if let Some(key) = self.sockets.remove(&socket)
                     && let Some(connection) = self.open.get_mut(&key)
@@ -242,18 +242,18 @@ impl Tracker {
                     connection.socket = Some(0);
                 }
             }
-            Step::Closes(end, process) => {
+            ExchangeStep::Closes(end, process) => {
                 if let Some(connection) = self.open.get_mut(&end.key()) {
                     connection.closed = Some(process);
                 }
             }
-            Step::Exits(process) => {
+            ExchangeStep::Exits(process) => {
                 if self.dead.len() < KNOWN {
                     self.dead.insert(process);
                 }
             }
-            Step::Lost(until, 0) => self.losses.add(until),
-            Step::Lost(until, pid) => self.losses_of.entry(pid).or_default().add(until),
+            ExchangeStep::Lost(until, 0) => self.losses.add(until),
+            ExchangeStep::Lost(until, pid) => self.losses_of.entry(pid).or_default().add(until),
         }
     }
 

@@ -8,7 +8,7 @@ const CLIENT: &str = "TCP:[10.0.0.7:5000->10.0.0.1:80]";
 
 /// A tape of steps.
 struct Tape {
-    tracker: Tracker,
+    tracker: ExchangeTracker,
     out: Vec<Exchange>,
 }
 
@@ -33,19 +33,19 @@ fn actor(pid: u32) -> Arc<Mover> {
 impl Tape {
     /// A listener on port 80, and a connection that it accepted.
     fn accepted() -> Self {
-        let mut tape = Self { tracker: Tracker::new(true), out: Vec::new() };
-        tape.step(1, Step::Accepts(listener("TCP:[0.0.0.0:80]")));
-        tape.step(1, Step::Named(end(SERVER), b"7"[..].into(), 3));
+        let mut tape = Self { tracker: ExchangeTracker::new(true), out: Vec::new() };
+        tape.step(1, ExchangeStep::Accepts(listener("TCP:[0.0.0.0:80]")));
+        tape.step(1, ExchangeStep::Named(end(SERVER), b"7"[..].into(), 3));
         tape
     }
 
-    fn step(&mut self, ts: u64, step: Step) -> &mut Self {
+    fn step(&mut self, ts: u64, step: ExchangeStep) -> &mut Self {
         self.tracker.add(ts, step, &mut self.out);
         self
     }
 
     fn came(&mut self, name: &str, flow: ByteFlow, (from, to): (u64, u64), came: MoveOutcome, pid: u32) -> &mut Self {
-        self.step(to, Step::Moves(Box::new(Move { end: end(name), flow, from, came, who: actor(pid) })))
+        self.step(to, ExchangeStep::Moves(Box::new(Move { end: end(name), flow, from, came, who: actor(pid) })))
     }
 
     fn reads(&mut self, from: u64, to: u64, bytes: u64) -> &mut Self {
@@ -89,9 +89,10 @@ fn an_exchange_is_from_the_first_read_after_a_write_to_the_last_write() {
 
 #[test]
 fn who_connected_is_the_client() {
-    let mut tape = Tape { tracker: Tracker::new(true), out: Vec::new() };
+    let mut tape = Tape { tracker: ExchangeTracker::new(true), out: Vec::new() };
     let connecting = |done| Connecting { inode: b"9"[..].into(), from: 2, done, path: Arc::default(), unix: false };
-    tape.step(6, Step::Connects(Box::new(connecting(true)))).step(6, Step::Named(end(CLIENT), b"9"[..].into(), 3));
+    tape.step(6, ExchangeStep::Connects(Box::new(connecting(true))))
+        .step(6, ExchangeStep::Named(end(CLIENT), b"9"[..].into(), 3));
     let calls =
         [(ByteFlow::Out, 7, 9, 3), (ByteFlow::Out, 10, 12, 4), (ByteFlow::In, 12, 30, 5), (ByteFlow::In, 31, 33, 6)];
     for (flow, from, to, bytes) in calls.into_iter().chain([(ByteFlow::Out, 50, 51, 1), (ByteFlow::In, 51, 60, 2)]) {
@@ -103,9 +104,10 @@ fn who_connected_is_the_client() {
         [(EndSide::Client, Some(4)), (EndSide::Client, None)]
     );
     // its addresses come before the call is known, and it is established later
-    let mut tape = Tape { tracker: Tracker::new(true), out: Vec::new() };
-    tape.step(5, Step::Named(end(CLIENT), b"9"[..].into(), 3)).step(6, Step::Connects(Box::new(connecting(false))));
-    tape.step(12, Step::Established(3));
+    let mut tape = Tape { tracker: ExchangeTracker::new(true), out: Vec::new() };
+    tape.step(5, ExchangeStep::Named(end(CLIENT), b"9"[..].into(), 3))
+        .step(6, ExchangeStep::Connects(Box::new(connecting(false))));
+    tape.step(12, ExchangeStep::Established(3));
     tape.came(CLIENT, ByteFlow::Out, (20, 21), some(1), 200).came(CLIENT, ByteFlow::In, (21, 25), some(1), 200);
     assert_eq!((tape.text().as_str(), tape.out[0].connect), ("20 1/4/0 1>1", Some(10)));
 }
@@ -115,8 +117,8 @@ fn threads_and_processes_share_a_connection() {
     let mut tape = Tape::accepted();
     tape.came(SERVER, ByteFlow::In, (2, 5), some(1), 100);
     // the parent closes its descriptor after it forked, and the child answers
-    tape.step(6, Step::Closes(end(SERVER), 100)).came(SERVER, ByteFlow::Out, (9, 10), some(1), 101);
-    tape.step(12, Step::Exits(101));
+    tape.step(6, ExchangeStep::Closes(end(SERVER), 100)).came(SERVER, ByteFlow::Out, (9, 10), some(1), 101);
+    tape.step(12, ExchangeStep::Exits(101));
     assert_eq!(tape.text(), "5 0/4/1 1>1");
     assert_eq!((tape.out[0].first.task.pid, tape.out[0].actor().task.pid), (100, 101));
 }
@@ -142,10 +144,10 @@ fn what_goes_wrong_is_told() {
     let mut tape = Tape::accepted();
     tape.reads(2, 5, 1).writes(6, 7, 9).came(SERVER, ByteFlow::In, (8, 9), reset, 100);
     assert_eq!(tape.text(), "5 0/1/1 1>9", "behind an answer it is no fault of it");
-    for gone in [Step::Gone(3), Step::Exits(100)] {
+    for gone in [ExchangeStep::Gone(3), ExchangeStep::Exits(100)] {
         let mut tape = Tape::accepted();
-        tape.reads(2, 5, 1).step(7, Step::Closes(end(SERVER), 100)).step(8, gone.clone());
-        let told = if matches!(gone, Step::Gone(_)) { "5 - 1>0 !Unanswered" } else { "5 - 1>0 ?End" };
+        tape.reads(2, 5, 1).step(7, ExchangeStep::Closes(end(SERVER), 100)).step(8, gone.clone());
+        let told = if matches!(gone, ExchangeStep::Gone(_)) { "5 - 1>0 !Unanswered" } else { "5 - 1>0 ?End" };
         assert_eq!(tape.text(), told, "the socket knows better than a descriptor");
     }
 }
@@ -154,7 +156,7 @@ fn what_goes_wrong_is_told() {
 fn what_is_half_closed_is_answered() {
     let mut tape = Tape::accepted();
     tape.reads(2, 5, 1).came(SERVER, ByteFlow::In, (6, 7), MoveOutcome::Eof, 100).writes(9, 10, 4);
-    tape.step(11, Step::Closes(end(SERVER), 100));
+    tape.step(11, ExchangeStep::Closes(end(SERVER), 100));
     assert_eq!(tape.text(), "5 0/4/1 1>4");
 }
 
@@ -167,19 +169,19 @@ fn who_speaks_first_greets() {
 
 #[test]
 fn what_began_before_the_recording_has_no_times() {
-    let mut tape = Tape { tracker: Tracker::new(true), out: Vec::new() };
-    tape.step(0, Step::Listens(listener("TCP:[10.0.0.1:80]"))).step(0, Step::Listed(end(SERVER)));
+    let mut tape = Tape { tracker: ExchangeTracker::new(true), out: Vec::new() };
+    tape.step(0, ExchangeStep::Listens(listener("TCP:[10.0.0.1:80]"))).step(0, ExchangeStep::Listed(end(SERVER)));
     tape.reads(1, 3, 5).writes(4, 6, 7).reads(8, 9, 1).writes(10, 12, 2);
     assert_eq!(tape.text(), "3 - 5>7 ?Begin, 9 0/1/2 1>2", "the first read may be the end of something");
-    let mut tape = Tape { tracker: Tracker::new(true), out: Vec::new() };
-    tape.step(0, Step::Listens(listener("TCP:[10.0.0.1:80]")));
+    let mut tape = Tape { tracker: ExchangeTracker::new(true), out: Vec::new() };
+    tape.step(0, ExchangeStep::Listens(listener("TCP:[10.0.0.1:80]")));
     tape.writes(4, 6, 7).reads(8, 9, 1).writes(10, 12, 2).reads(20, 21, 1);
     assert_eq!(tape.text(), "4 - 0>7 ?Begin, 9 0/1/2 1>2, 21 - 1>0 ?End");
 }
 
 #[test]
 fn a_loss_takes_the_times_of_what_it_touches() {
-    let exchange = |lost: Step, at: u64| {
+    let exchange = |lost: ExchangeStep, at: u64| {
         let mut tape = Tape::accepted();
         let calls = [
             (ByteFlow::In, 10),
@@ -198,24 +200,24 @@ fn a_loss_takes_the_times_of_what_it_touches() {
         tape.text()
     };
     let whole = "10 0/9/1 1>1, 30 0/9/1 1>1, 50 0/9/1 1>1";
-    assert_eq!(exchange(Step::Lost(26, 0), 25), "10 - 1>1 ?Gap, 30 - 1>1 ?Begin, 50 0/9/1 1>1");
-    assert_eq!(exchange(Step::Lost(36, 100), 35), "10 0/9/1 1>1, 30 - 1>1 ?Gap, 50 0/9/1 1>1");
-    assert_eq!(exchange(Step::Lost(36, 101), 35), whole, "of another process");
-    assert_eq!(exchange(Step::Lost(36, 0), 100), whole, "no loss");
+    assert_eq!(exchange(ExchangeStep::Lost(26, 0), 25), "10 - 1>1 ?Gap, 30 - 1>1 ?Begin, 50 0/9/1 1>1");
+    assert_eq!(exchange(ExchangeStep::Lost(36, 100), 35), "10 0/9/1 1>1, 30 - 1>1 ?Gap, 50 0/9/1 1>1");
+    assert_eq!(exchange(ExchangeStep::Lost(36, 101), 35), whole, "of another process");
+    assert_eq!(exchange(ExchangeStep::Lost(36, 0), 100), whole, "no loss");
     // it goes on for a while
-    assert_eq!(exchange(Step::Lost(45, 0), 35), "10 0/9/1 1>1, 30 - 1>1 ?Gap, 50 - 1>1 ?Begin");
+    assert_eq!(exchange(ExchangeStep::Lost(45, 0), 35), "10 0/9/1 1>1, 30 - 1>1 ?Gap, 50 - 1>1 ?Begin");
     // at the end
     let mut tape = Tape::accepted();
-    tape.reads(2, 5, 1).writes(6, 7, 1).step(100, Step::Lost(110, 0));
+    tape.reads(2, 5, 1).writes(6, 7, 1).step(100, ExchangeStep::Lost(110, 0));
     assert_eq!(tape.text(), "5 - 1>1 ?Gap", "more may have been written");
 }
 
 #[test]
 fn losses_before_a_connection_do_not_matter() {
     for pid in [0, 100] {
-        let mut tape = Tape { tracker: Tracker::new(true), out: Vec::new() };
-        tape.step(1, Step::Lost(2, pid)).step(5, Step::Accepts(listener("TCP:[0.0.0.0:80]")));
-        tape.step(5, Step::Named(end(SERVER), b"7"[..].into(), 3)).reads(6, 10, 1).writes(12, 13, 1);
+        let mut tape = Tape { tracker: ExchangeTracker::new(true), out: Vec::new() };
+        tape.step(1, ExchangeStep::Lost(2, pid)).step(5, ExchangeStep::Accepts(listener("TCP:[0.0.0.0:80]")));
+        tape.step(5, ExchangeStep::Named(end(SERVER), b"7"[..].into(), 3)).reads(6, 10, 1).writes(12, 13, 1);
         assert_eq!(tape.text(), "10 0/2/1 1>1", "{pid}");
     }
 }
@@ -223,25 +225,28 @@ fn losses_before_a_connection_do_not_matter() {
 #[test]
 fn a_name_is_used_again() {
     let mut tape = Tape::accepted();
-    tape.reads(2, 5, 1).step(6, Step::Closes(end(SERVER), 100)).step(7, Step::Gone(3));
-    tape.step(20, Step::Named(end(SERVER), b"8"[..].into(), 4)).reads(21, 22, 1).writes(23, 24, 1);
+    tape.reads(2, 5, 1).step(6, ExchangeStep::Closes(end(SERVER), 100)).step(7, ExchangeStep::Gone(3));
+    tape.step(20, ExchangeStep::Named(end(SERVER), b"8"[..].into(), 4)).reads(21, 22, 1).writes(23, 24, 1);
     assert_eq!(tape.text(), "5 - 1>0 !Unanswered, 22 0/1/1 1>1");
     // two at once: two network namespaces
     let mut tape = Tape::accepted();
-    tape.reads(2, 5, 1).step(20, Step::Named(end(SERVER), b"8"[..].into(), 4)).reads(21, 22, 1).writes(23, 24, 1);
+    tape.reads(2, 5, 1)
+        .step(20, ExchangeStep::Named(end(SERVER), b"8"[..].into(), 4))
+        .reads(21, 22, 1)
+        .writes(23, 24, 1);
     assert_eq!(tape.text(), "5 - 1>0 ?Mixed, 22 - 1>1 ?Mixed");
     assert_eq!(tape.tracker.left_out.mixed, 1);
 }
 
 #[test]
 fn ends_of_unix_sockets_are_known_by_their_inodes() {
-    let mut tape = Tape { tracker: Tracker::new(true), out: Vec::new() };
+    let mut tape = Tape { tracker: ExchangeTracker::new(true), out: Vec::new() };
     let (server, early, client) = ("UNIX-STREAM:[17->18,\"/x\"]", "UNIX-STREAM:[18]", "UNIX-STREAM:[18->17]");
     let path: Arc<[u8]> = b"/x"[..].into();
     let connecting = Connecting { inode: b"18"[..].into(), from: 1, done: true, path, unix: true };
-    tape.step(3, Step::Connects(Box::new(connecting)));
+    tape.step(3, ExchangeStep::Connects(Box::new(connecting)));
     tape.came(early, ByteFlow::Out, (4, 5), some(1), 200);
-    tape.step(6, Step::Accepts(listener("UNIX-STREAM:[9,\"/x\"]")));
+    tape.step(6, ExchangeStep::Accepts(listener("UNIX-STREAM:[9,\"/x\"]")));
     tape.came(server, ByteFlow::In, (7, 8), some(1), 100).came(server, ByteFlow::Out, (9, 10), some(2), 100);
     tape.came(client, ByteFlow::In, (5, 12), some(2), 200);
     tape.came(server, ByteFlow::In, (11, 20), some(1), 100).came(server, ByteFlow::Out, (21, 22), some(2), 100);
@@ -250,15 +255,15 @@ fn ends_of_unix_sockets_are_known_by_their_inodes() {
     assert_eq!(tape.text(), "8 0/1/1 1>2, 20 0/1/1 1>2, 4 1/7/0 2>1");
     assert_eq!(tape.out[2].end.other(), Some(tape.out[0].end.key()));
     // another one with that path was there before
-    let mut tape = Tape { tracker: Tracker::new(true), out: Vec::new() };
-    tape.step(6, Step::Listens(listener("UNIX-STREAM:[9,\"/x\"]")));
+    let mut tape = Tape { tracker: ExchangeTracker::new(true), out: Vec::new() };
+    tape.step(6, ExchangeStep::Listens(listener("UNIX-STREAM:[9,\"/x\"]")));
     tape.came(server, ByteFlow::In, (7, 8), some(1), 100).came(server, ByteFlow::Out, (9, 10), some(2), 100);
     assert_eq!(tape.text(), "8 - 1>2 ?Begin");
 }
 
 #[test]
 fn of_a_pair_of_sockets_nobody_is_the_server() {
-    let mut tape = Tape { tracker: Tracker::new(true), out: Vec::new() };
+    let mut tape = Tape { tracker: ExchangeTracker::new(true), out: Vec::new() };
     let one = "UNIX-STREAM:[17->18]";
     tape.came(one, ByteFlow::In, (7, 8), some(1), 100).came(one, ByteFlow::Out, (9, 10), some(2), 100);
     tape.came("UNIX-STREAM:[5->6]", ByteFlow::In, (7, 8), some(1), 100);
@@ -271,18 +276,18 @@ fn a_write_that_does_not_return_has_no_end() {
     tape.reads(2, 5, 1).came(SERVER, ByteFlow::Out, (6, 900), MoveOutcome::Unfinished, 100);
     assert_eq!(tape.text(), "5 - 1>0 ?End");
     let mut tape = Tape::accepted();
-    tape.reads(2, 5, 1).writes(6, 7, 3).step(8, Step::Blurs(end(SERVER)));
+    tape.reads(2, 5, 1).writes(6, 7, 3).step(8, ExchangeStep::Blurs(end(SERVER)));
     assert_eq!(tape.text(), "5 - 1>3 ?Gap");
 }
 
 #[test]
 fn memory_is_bounded_and_says_so() {
-    let mut tape = Tape { tracker: Tracker::new(true), out: Vec::new() };
-    tape.step(0, Step::Listens(listener("TCP:[0.0.0.0:80]")));
+    let mut tape = Tape { tracker: ExchangeTracker::new(true), out: Vec::new() };
+    tape.step(0, ExchangeStep::Listens(listener("TCP:[0.0.0.0:80]")));
     for port in 0..CONNECTIONS as u64 + 10 {
         let name = format!("TCP:[10.0.0.1:80->10.0.{}.{}:{}]", port >> 24, port >> 16 & 255, port & 0xffff);
         let ts = 10 * port;
-        tape.step(ts, Step::Named(end(&name), port.to_string().into_bytes().into(), 0));
+        tape.step(ts, ExchangeStep::Named(end(&name), port.to_string().into_bytes().into(), 0));
         tape.came(&name, ByteFlow::In, (ts, ts + 1), some(1), 100).came(
             &name,
             ByteFlow::Out,
