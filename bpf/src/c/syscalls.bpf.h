@@ -503,8 +503,12 @@ static __always_inline bool is_wanted(const struct wire_syscall *rec, const stru
 	/* it may have been longer than known */
 	bool is_long = rec->state == CALL_BEGAN_BEFORE || rec->state == CALL_LOST_ENTER || !d->min_dur ||
 		       rec->end - rec->start > d->min_dur;
-	bool has_errno = filter_errnos && wanted_errnos[(err >> 6) & 63] >> (err & 63) & 1;
+	bool has_errno;
+	u32 word = err >> 6;
 
+	/* the compiler knows more of the number than verifiers before 6.18, and would leave the mask out */
+	barrier_var(word);
+	has_errno = filter_errnos && wanted_errnos[word & 63] >> (err & 63) & 1;
 	if (any_filter)
 		return is_long || (only_failures && is_failure) || has_errno;
 	return is_long && (!only_failures || is_failure) && (!filter_errnos || has_errno);
