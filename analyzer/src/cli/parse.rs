@@ -442,7 +442,7 @@ mod tests {
     fn an_option_that_is_not_taken_names_who_takes_it() {
         assert_eq!(
             usage("analyze kills --by comm"),
-            "--by is not for 'analyze kills'; it is for 'analyze summary', 'analyze block', 'analyze top', 'analyze files' and 9 more"
+            "--by is not for 'analyze kills'; it is for 'analyze summary', 'analyze block', 'analyze top', 'analyze files' and 11 more"
         );
         assert!(usage("analyze kills -o x t.tape").contains("analyze ... > FILE"));
         assert!(usage("analyze -s --max-events 2").starts_with("--max-events is not for 'analyze summary'"));
