@@ -113,9 +113,7 @@ impl HasTime for TimedStep {
     fn key(&self) -> (u64, u8) {
         let order = match &self.what {
             StepOrNameless::Step(ExchangeStep::Gone(_) | ExchangeStep::Listed(_)) => 0,
-            StepOrNameless::Step(
-                ExchangeStep::Listens(_) | ExchangeStep::Accepts(_) | ExchangeStep::Connects(_),
-            ) => 1,
+            StepOrNameless::Step(ExchangeStep::Listens(_) | ExchangeStep::Accepts(_) | ExchangeStep::Connects(_)) => 1,
             StepOrNameless::Step(ExchangeStep::Named(..) | ExchangeStep::Established(_)) => 2,
             StepOrNameless::Step(ExchangeStep::Exits(_)) => 4,
             _ => 3,
@@ -195,8 +193,7 @@ impl Steps<'_> {
     }
 
     fn table(&self, table: &TableRows, dict: &Dict, out: &mut Vec<TimedStep>) {
-        let mut step =
-            |ts: u64, step: ExchangeStep| out.push(TimedStep { ts, what: StepOrNameless::Step(step) });
+        let mut step = |ts: u64, step: ExchangeStep| out.push(TimedStep { ts, what: StepOrNameless::Step(step) });
         if table.def.name == SOCKET_NAME.name {
             names(table, &mut step);
         } else if table.def.name == IO_URING_DESCRIPTOR.name {
