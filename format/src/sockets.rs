@@ -31,6 +31,27 @@ pub fn split(name: &[u8]) -> Option<(&[u8], &[u8])> {
     WORDS.contains(&word).then_some((word, inside))
 }
 
+/// The port of an end of TCP or UDP; None: it has none.
+///
+/// ```
+/// # use systape_format::sockets::port;
+/// assert_eq!((port(b"10.0.0.1:80"), port(b"[::1]:443"), port(b"17")), (Some(80), Some(443), None));
+/// ```
+pub fn port(end: &[u8]) -> Option<u16> {
+    let colon = end.iter().rposition(|byte| *byte == b':')?;
+    std::str::from_utf8(&end[colon + 1..]).ok()?.parse().ok()
+}
+
+/// The address of such an end, without its port.
+///
+/// ```
+/// # use systape_format::sockets::address;
+/// assert_eq!((address(b"10.0.0.1:80"), address(b"[::1]:443")), (&b"10.0.0.1"[..], &b"[::1]"[..]));
+/// ```
+pub fn address(end: &[u8]) -> &[u8] {
+    end.iter().rposition(|byte| *byte == b':').map_or(end, |colon| &end[..colon])
+}
+
 /// The two ends in what [`split`] finds between the brackets: the socket's own, and the other one if it has one. The path of a UNIX
 /// socket, in quotes behind them, is left out.
 ///

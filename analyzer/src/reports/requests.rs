@@ -8,12 +8,13 @@ mod sums;
 use anyhow::{Result, bail};
 use systape_format::model::Family;
 use systape_format::reader::Tape;
+use systape_format::sockets;
 
 use super::{Context, losses};
 use crate::asked::config::view::Part::{All, Keys};
 use crate::asked::config::view::{AnswerFn, Own, Rows, TASKS, View};
 use crate::asked::config::{Config, refuse};
-use systape_answers::derive::exchanges::ends::{self, StreamEnd};
+use systape_answers::derive::exchanges::ends::StreamEnd;
 use systape_answers::derive::exchanges::read::{LeftUnread, left_out};
 use systape_answers::derive::exchanges::{EndSide, Exchange};
 use systape_answers::render::by::BY;
@@ -118,7 +119,7 @@ fn server(exchange: &Exchange) -> Option<Vec<u8>> {
         (EndSide::Client, true) => Some(exchange.to.to_vec()).filter(|path| !path.is_empty()),
         (EndSide::Client, false) => Some(remote.to_vec()),
         (_, true) => Some(unquoted(path)).filter(|path| !path.is_empty()),
-        (_, false) => Some(ends::port(local).map_or_else(|| local.to_vec(), |port| format!(":{port}").into_bytes())),
+        (_, false) => Some(sockets::port(local).map_or_else(|| local.to_vec(), |port| format!(":{port}").into_bytes())),
     }
 }
 
@@ -134,7 +135,7 @@ fn peer(exchange: &Exchange) -> Option<Vec<u8>> {
     match exchange.side {
         EndSide::Client => server(exchange),
         _ if exchange.end.unix => None,
-        _ => Some(ends::address(&exchange.end.remote).to_vec()),
+        _ => Some(sockets::address(&exchange.end.remote).to_vec()),
     }
 }
 

@@ -116,6 +116,14 @@ impl Found {
     pub(crate) fn ns(&self) -> u64 {
         self.part.to - self.part.from
     }
+
+    /// Who had the CPU that was waited for, or who woke the thread and is not followed; None: nobody, or not known.
+    pub(crate) fn other(&self) -> Option<Id> {
+        match self.part.kind {
+            Kind::Unseen { by } | Kind::TooDeep { by } => Some(by),
+            _ => self.behind,
+        }
+    }
 }
 
 /// What parts, with what was done in each, are put down to.

@@ -22,7 +22,7 @@ pub fn value(by: GroupKey, file: &Value) -> Value {
         GroupKey::Dir => text(Some(directory(name))),
         GroupKey::Ext => text(extension(name)),
         GroupKey::Peer => text(peer()),
-        GroupKey::Port => peer().and_then(port).map_or(Value::None, Value::Number),
+        GroupKey::Port => peer().and_then(sockets::port).map_or(Value::None, |port| Value::Number(port.into())),
         _ => Value::Unknown,
     }
 }
@@ -54,12 +54,6 @@ fn extension(name: &[u8]) -> Option<&[u8]> {
 fn trimmed(name: &[u8]) -> &[u8] {
     let end = name.iter().rposition(|byte| *byte != b'/').map_or(name.len().min(1), |at| at + 1);
     &name[..end]
-}
-
-/// The port of `10.0.0.2:443` and `[::1]:443`.
-fn port(peer: &[u8]) -> Option<u64> {
-    let at = peer.iter().rposition(|byte| *byte == b':')?;
-    std::str::from_utf8(&peer[at + 1..]).ok()?.parse::<u16>().ok().map(u64::from)
 }
 
 #[cfg(test)]

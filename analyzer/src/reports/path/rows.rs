@@ -106,11 +106,7 @@ impl<'a> Shown<'a> {
             _ => None,
         };
         row.set("cpu", cpu);
-        let other = match part.kind {
-            Kind::Unseen { by } | Kind::TooDeep { by } => Some(by),
-            _ => found.behind,
-        };
-        let other = other.and_then(|id| at(id, part.from));
+        let other = found.other().and_then(|id| at(id, part.from));
         row.set("other_pid", other.map(|task| task.pid)).set("other_tid", other.map(|task| task.tid));
         row.set("other_comm", other.map(|task| &task.comm));
         let wait = part.handover.map(|at| (answer.handover(at), &answer.waits[at as usize]));

@@ -10,7 +10,6 @@ use crate::reports::traced::Found;
 use crate::reports::traced::cause::{Cause, asleep};
 use systape_answers::derive::critical::doing::In;
 use systape_answers::derive::critical::log::Logged;
-use systape_answers::derive::critical::walk::Kind;
 use systape_answers::derive::runs::keys::Place;
 use systape_answers::derive::runs::names::Names;
 use systape_answers::render::rank::more;
@@ -79,16 +78,12 @@ impl Sums {
                 let task = threads.get(id as usize).and_then(|thread| thread.task_at(part.from));
                 task.map_or(0, |task| names.number(&task.comm))
             };
-            let other = match part.kind {
-                Kind::Unseen { by } | Kind::TooDeep { by } => Some(by),
-                _ => found.behind,
-            };
             let key = Key {
                 comm: comm(part.thread),
                 cause: found.cause,
                 place: Place::Any,
                 file: NO_FILE,
-                other: other.map_or(0, comm),
+                other: found.other().map_or(0, comm),
                 limit,
             };
             let mut add = |key: Key, ns: u64| {

@@ -15,7 +15,7 @@ use crate::reports::traced::{Found, causes, path, spans};
 use crate::reports::{Context, scheduling};
 use systape_answers::derive::critical::doing::{Doings, Spent};
 use systape_answers::derive::critical::log::{Log, Logged};
-use systape_answers::derive::critical::walk::{Handover, Kind, Part, Path};
+use systape_answers::derive::critical::walk::{Handover, Part, Path};
 use systape_answers::derive::exchanges::{EndSide, Exchange};
 use systape_answers::derive::runs::decode::Needs;
 use systape_answers::derive::runs::feed;
@@ -28,7 +28,7 @@ use systape_events::families::in_session;
 use systape_events::filter::Filters;
 use systape_events::question::Question;
 use systape_events::values::words::escaped;
-use systape_format::sockets;
+use systape_format::sockets::{self, address, port};
 
 systape_format::tables! {
     /// With `--where` one row for each cause of the time of each of the slowest exchanges, as `path` finds them; together they are its time.
@@ -87,8 +87,6 @@ fn general(name: &[u8]) -> Vec<u8> {
         let path = inside.iter().position(|byte| *byte == b',').map_or(&b""[..], |at| &inside[at..]);
         return [word, b":[*->*", path, b"]"].concat();
     }
-    let port = systape_answers::derive::exchanges::ends::port;
-    let address = systape_answers::derive::exchanges::ends::address;
     let (mine, other) = match port(local) > port(remote) {
         true => ([address(local), b":*"].concat(), remote.to_vec()),
         false => (local.to_vec(), [address(remote), b":*"].concat()),
@@ -102,10 +100,6 @@ fn add(times: &mut TimeByCause, found: &Found, threads: &[Logged], words: &Words
         let task = threads.get(id as usize).and_then(|thread| thread.task_at(found.part.from));
         task.map_or_else(Vec::new, |task| task.comm.clone())
     };
-    let other = match found.part.kind {
-        Kind::Unseen { by } | Kind::TooDeep { by } => Some(by),
-        _ => found.behind,
-    };
     let key = |place: Option<Place>, file: Option<u32>| CauseKey {
         comm: comm(found.part.thread),
         cause: found.cause,
@@ -114,7 +108,7 @@ fn add(times: &mut TimeByCause, found: &Found, threads: &[Logged], words: &Words
             None | Some(NO_FILE) => Some(Vec::new()),
             Some(file) => words.names.name(file).map(general),
         },
-        other: other.map_or_else(Vec::new, comm),
+        other: found.other().map_or_else(Vec::new, comm),
     };
     let mut put = |key: CauseKey, ns: u64| {
         if ns > 0 {
@@ -224,7 +218,7 @@ fn times(context: &mut Context<'_>, exchanges: &[(&Exchange, u64)], askers: &Ask
         let idles: Vec<_> = parts.iter().map(|(part, _)| within(part, &way, &idle)).collect();
         paths.push((parts, idles));
     }
-    let doings = Doings::new(asked, log.ids.clone(), keys::all_calls(session));
+    let doings = Doings::new(asked, log.ids, keys::all_calls(session));
     let told = feed::feed(&question, Needs { files: calls, ..needs }, to, doings);
     let mut spent = told.tracker.sink.spent.into_iter();
     let words = Words { session, book: &question.book, names: &told.names };

@@ -8,7 +8,6 @@ use crate::reports::traced::Found;
 use crate::reports::traced::cause::Cause;
 use systape_answers::derive::critical::Id;
 use systape_answers::derive::critical::log::Logged;
-use systape_answers::derive::critical::walk::Kind;
 use systape_answers::derive::runs::keys::{Place, Words};
 use systape_events::call_files::NO_FILE;
 use systape_events::values::num::grouped;
@@ -67,10 +66,7 @@ impl Budget {
         for found in found {
             let part = &found.part;
             let comm = name(part.thread, part.from);
-            let other = match part.kind {
-                Kind::Unseen { by } | Kind::TooDeep { by } => name(by, part.from),
-                _ => found.behind.map_or_else(Vec::new, |id| name(id, part.from)),
-            };
+            let other = found.other().map_or_else(Vec::new, |id| name(id, part.from));
             for (place, file, ns) in doings(found) {
                 let of = sums.entry(Key { comm: comm.clone(), place, file }).or_default();
                 *of.entry((found.cause, other.clone())).or_default() += ns;

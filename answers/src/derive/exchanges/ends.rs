@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use systape_format::sockets;
+use systape_format::sockets::{self, address, port};
 
 /// What a descriptor is to exchanges.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,17 +89,6 @@ fn plain(end: &[u8]) -> Arc<[u8]> {
         address.contains(&b'.').then(|| [address, port].concat())
     });
     mapped.map_or_else(|| end.into(), Arc::from)
-}
-
-/// The port of `10.0.0.1:80`; None: it has none.
-pub fn port(end: &[u8]) -> Option<u16> {
-    let colon = end.iter().rposition(|byte| *byte == b':')?;
-    std::str::from_utf8(&end[colon + 1..]).ok()?.parse().ok()
-}
-
-/// The address without the port of `10.0.0.1:80`.
-pub fn address(end: &[u8]) -> &[u8] {
-    end.iter().rposition(|byte| *byte == b':').map_or(end, |colon| &end[..colon])
 }
 
 /// What tells an end from all others: of TCP both addresses, of a UNIX socket its inode, because the other end becomes known late.

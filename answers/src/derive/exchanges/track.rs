@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::ends::{EndKey, Listener, StreamEnd, port};
+use super::ends::{EndKey, Listener, StreamEnd};
 use super::{Amount, CutShort, EndSide, Exchange, Mover, Trouble};
+use systape_format::sockets::port;
 
 /// Most connections that are followed at once.
 const CONNECTIONS: usize = 1 << 17;
