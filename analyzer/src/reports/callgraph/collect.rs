@@ -286,16 +286,13 @@ impl Reader<'_> {
             let is_unread = |row: usize| at.is_some_and(|at| table.is_unread(row, at));
             let looks = table.column("looks").zip(table.column("interval")).filter(|_| of::is_of_looks(&table.def));
             for row in picked.rows() {
-                if let Some((looks, interval)) = looks {
-                    let comm = picked.task(row).and_then(|task| comms.get(task)).copied().unwrap_or(nobody);
-                    let time = looks[row].saturating_mul(interval[row]);
-                    part.add_row(codes[row], comm, Weight { count: looks[row], time, ..Weight::default() });
-                    continue;
-                }
                 let comm = picked.task(row).and_then(|task| comms.get(task)).copied().unwrap_or(nobody);
-                let untimed = is_unread(row);
-                let time = durations.filter(|_| !untimed).map_or(0, |durations| durations[row]);
-                part.add_row(codes[row], comm, Weight { count: 1, time, untimed: untimed.into(), ..Weight::default() });
+                let (count, time, untimed) = match looks {
+                    Some((looks, interval)) => (looks[row], looks[row].saturating_mul(interval[row]), false),
+                    None if is_unread(row) => (1, 0, true),
+                    None => (1, durations.map_or(0, |durations| durations[row]), false),
+                };
+                part.add_row(codes[row], comm, Weight { count, time, untimed: untimed.into(), ..Weight::default() });
             }
         }
         Ok(())

@@ -51,8 +51,6 @@ pub(super) struct Covered {
     skipped: u64,
     cost: u64,
     span: u64,
-    noted: u64,
-    displaced: u64,
     uncopied: u64,
     /// The shortest interval and the longest.
     intervals: Option<(u64, u64)>,
@@ -85,22 +83,32 @@ pub(super) struct StoredStay<'a> {
     pub from: u64,
 }
 
-/// The values of a column of a table.
-struct LookColumns<'a>(&'a TableRows);
+/// A column of a table of looks, by its name.
+struct LookColumn<'a> {
+    table: &'a TableRows,
+    /// Values of it; empty: the tape has no such column.
+    values: &'a [u64],
+    /// Place of it among the table's.
+    at: usize,
+}
 
-impl<'a> LookColumns<'a> {
-    fn number(&self, name: &str, row: usize) -> u64 {
-        self.0.column(name).and_then(|column| column.get(row)).copied().unwrap_or(0)
+impl<'a> LookColumn<'a> {
+    fn new(table: &'a TableRows, name: &str) -> Self {
+        let at = table.def.columns.iter().position(|column| column.name == name).unwrap_or(0);
+        Self { table, values: table.column(name).unwrap_or_default(), at }
     }
 
-    fn text(&self, name: &str, row: usize) -> Option<&'a [u8]> {
-        self.0.string(self.number(name, row))
+    fn number(&self, row: usize) -> u64 {
+        self.values.get(row).copied().unwrap_or(0)
+    }
+
+    fn text(&self, row: usize) -> Option<&'a [u8]> {
+        self.table.string(self.number(row))
     }
 
     /// A number that may be unknown.
-    fn known(&self, name: &str, row: usize) -> Option<u64> {
-        let at = self.0.def.columns.iter().position(|column| column.name == name)?;
-        (!self.0.is_unread(row, at)).then(|| self.number(name, row))
+    fn known(&self, row: usize) -> Option<u64> {
+        (!self.values.is_empty() && !self.table.is_unread(row, self.at)).then(|| self.number(row))
     }
 }
 
@@ -110,16 +118,19 @@ pub(super) fn rows<'a>(
     dict: &'a Dict,
     (from, to): (u64, u64),
 ) -> impl Iterator<Item = StoredStay<'a>> + 'a {
-    let columns = LookColumns(table);
+    let of = |name| LookColumn::new(table, name);
+    let [agos, spans, counts, firsts, numbers, intervals] =
+        ["ago", "seen", "looks", "first", "look", "interval"].map(of);
+    let [sinces, states, calls, abis, tasks] = ["since", "state", "call", "abi", "task"].map(of);
+    let [files, paths, locks, owners] = ["file", "path", "lock", "owner"].map(of);
     table.ts.iter().enumerate().filter_map(move |(row, ts)| {
-        let number = |name: &str| columns.number(name, row);
-        let last = ts.saturating_sub(number("ago"));
-        let (mut seen, begin) = (number("seen"), last.saturating_sub(number("seen")));
-        let (mut looks, mut first) = (number("looks"), number("first") != 0);
+        let last = ts.saturating_sub(agos.number(row));
+        let (mut seen, begin) = (spans.number(row), last.saturating_sub(spans.number(row)));
+        let (mut looks, mut first) = (counts.number(row), firsts.number(row) != 0);
         if last < from || begin > to || looks == 0 {
             return None;
         }
-        let since = columns.known("since", row);
+        let since = sinces.known(row);
         let (cut_from, cut_to) = (begin.max(from), last.min(to));
         if (cut_from, cut_to) != (begin, last) {
             // looks are spread over the row's time
@@ -128,24 +139,24 @@ pub(super) fn rows<'a>(
             seen = cut_to - cut_from;
             first &= cut_from == begin;
         }
-        let state = match columns.text("state", row) {
+        let state = match states.text(row) {
             Some(b"D") => "D",
             Some(b"S") => "S",
             Some(b"R") => QUEUED,
             _ => "?",
         };
         let lasted = since.unwrap_or(0).saturating_add(cut_to - begin);
-        let abi = columns.text("abi", row).and_then(abi);
-        let task = usize::try_from(number("task")).ok().and_then(|task| task.checked_sub(1));
+        let abi = abis.text(row).and_then(abi);
+        let task = usize::try_from(tasks.number(row)).ok().and_then(|task| task.checked_sub(1));
         Some(StoredStay {
             task: task.and_then(|at| Some((at, dict.tasks.get(at)?))),
             state,
-            call: columns.text("call", row).zip(abi),
-            file: columns.text("file", row),
-            path: columns.text("path", row),
-            lock: columns.known("lock", row),
-            owner: columns.known("owner", row),
-            seen: SeenStay { look: number("look"), looks, interval: number("interval"), seen, first, lasted },
+            call: calls.text(row).zip(abi),
+            file: files.text(row),
+            path: paths.text(row),
+            lock: locks.known(row),
+            owner: owners.known(row),
+            seen: SeenStay { look: numbers.number(row), looks, interval: intervals.number(row), seen, first, lasted },
             from: cut_from,
         })
     })
@@ -310,9 +321,9 @@ fn slot(ts: u64, tape: &Tape, period: u64) -> u64 {
 
 impl Covered {
     fn add_looks(&mut self, table: &TableRows, (from, to): (u64, u64)) {
-        let columns = LookColumns(table);
         for (row, ts) in table.ts.iter().enumerate() {
-            let number = |name: &str| columns.number(name, row);
+            // a row a second
+            let number = |name: &str| LookColumn::new(table, name).number(row);
             let (span, looks, interval) = (number("span"), number("looks"), number("interval"));
             let begin = ts.saturating_sub(span);
             if *ts < from || begin > to || looks == 0 {
@@ -324,13 +335,9 @@ impl Covered {
             self.looks.add(number("look"), of(looks));
             self.time += looks as f64 * part * interval as f64;
             self.span = self.span.saturating_add(inside.min(span));
-            for (sum, name) in [
-                (&mut self.skipped, "skipped"),
-                (&mut self.cost, "cost"),
-                (&mut self.noted, "noted"),
-                (&mut self.displaced, "displaced"),
-                (&mut self.uncopied, "uncopied"),
-            ] {
+            for (sum, name) in
+                [(&mut self.skipped, "skipped"), (&mut self.cost, "cost"), (&mut self.uncopied, "uncopied")]
+            {
                 *sum = sum.saturating_add(of(number(name)));
             }
             let (low, high) = self.intervals.unwrap_or((interval, interval));
@@ -339,14 +346,14 @@ impl Covered {
     }
 
     fn add_idle(&mut self, table: &TableRows, (from, to): (u64, u64)) {
-        let columns = LookColumns(table);
+        let [calls, counts, looks] = ["call", "threads", "looks"].map(|name| LookColumn::new(table, name));
         let mut last = None;
         for (row, ts) in table.ts.iter().enumerate().filter(|(_, ts)| (from..=to).contains(*ts)) {
-            let Some(call) = columns.text("call", row) else { continue };
+            let Some(call) = calls.text(row) else { continue };
             let threads = self.idle.entry(call.to_vec()).or_default();
-            *threads = threads.saturating_add(columns.number("threads", row));
+            *threads = threads.saturating_add(counts.number(row));
             if last != Some(*ts) {
-                self.idle_looks = self.idle_looks.saturating_add(columns.number("looks", row));
+                self.idle_looks = self.idle_looks.saturating_add(looks.number(row));
                 last = Some(*ts);
             }
         }
