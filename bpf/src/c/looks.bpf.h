@@ -352,21 +352,16 @@ static __noinline int look_at(struct look_room *room, struct task_struct *task)
 	return 0;
 }
 
-/* The rest of a process of which a piece was walked. */
-static __always_inline void look_on(struct look_room *room)
+/* The threads of a process from `from` on, or behind it, to the end of the piece. */
+static __always_inline void look_at_threads(struct look_room *room, struct task_struct *from, bool behind)
 {
-	struct task_struct *from = bpf_task_from_pid(room->from_tid), *task;
 	struct bpf_iter_task threads;
-	bool first = true;
+	struct task_struct *task;
 
-	room->from_tid = 0;
-	/* it has ended: the others of its process are for the next look */
-	if (!from)
-		return;
 	bpf_iter_task_new(&threads, from, BPF_TASK_ITER_PROC_THREADS);
 	while ((task = bpf_iter_task_next(&threads))) {
-		if (first) {
-			first = false;
+		if (behind) {
+			behind = false;
 			continue;
 		}
 		look_at(room, task);
@@ -377,6 +372,18 @@ static __always_inline void look_on(struct look_room *room)
 		}
 	}
 	bpf_iter_task_destroy(&threads);
+}
+
+/* The rest of a process of which a piece was walked. */
+static __always_inline void look_on(struct look_room *room)
+{
+	struct task_struct *from = bpf_task_from_pid(room->from_tid);
+
+	room->from_tid = 0;
+	/* it has ended: the others of its process are for the next look */
+	if (!from)
+		return;
+	look_at_threads(room, from, true);
 	bpf_task_release(from);
 }
 
@@ -386,8 +393,8 @@ static __always_inline void look_on(struct look_room *room)
  */
 int look_walk(u64 *ctx)
 {
-	struct task_struct *leader, *task;
-	struct bpf_iter_task processes, threads;
+	struct bpf_iter_task processes;
+	struct task_struct *leader;
 	struct look_room *room;
 	u32 zero = 0;
 	u64 start;
@@ -414,16 +421,7 @@ int look_walk(u64 *ctx)
 		leader = bpf_task_acquire(leader);
 		if (!leader)
 			continue;
-		bpf_iter_task_new(&threads, leader, BPF_TASK_ITER_PROC_THREADS);
-		while ((task = bpf_iter_task_next(&threads))) {
-			look_at(room, task);
-			if (room->piece >= LOOK_PIECE) {
-				room->from_tid = BPF_CORE_READ(task, pid);
-				room->more = 1;
-				break;
-			}
-		}
-		bpf_iter_task_destroy(&threads);
+		look_at_threads(room, leader, false);
 		bpf_task_release(leader);
 		room->from = start;
 	}

@@ -24,9 +24,6 @@ use crate::own::cpu_time::counted;
 
 /// Stays that may wait to be read.
 const WAITING: usize = 1024;
-/// Type of a file in its mode, and that of sockets: include/uapi/linux/stat.h.
-const S_IFMT: u64 = 0o170_000;
-const S_IFSOCK: u64 = 0o140_000;
 /// Longest name of a file that is kept.
 const LONGEST: usize = 4096;
 
@@ -152,7 +149,7 @@ fn copy(copier: &LookCopier, note: &LookNote) -> StayDetail {
 
 /// The name of the file: of a socket its ends, as the recorder's start names it.
 fn file(detail: &LookDetail, link: Option<Vec<u8>>) -> Vec<u8> {
-    if detail.mode & S_IFMT == S_IFSOCK {
+    if detail.mode & u64::from(libc::S_IFMT) == u64::from(libc::S_IFSOCK) {
         return sockets::text(&detail.socket).0;
     }
     link.unwrap_or_default()
