@@ -174,7 +174,7 @@ static: static-record ## record, analyze and systape as static files that run on
 static-sql: ## analyze-sql as a static file beside the others (its engine builds for many minutes)
 	@scripts/setup.sh build
 	cd sql && $(STATIC_ENV) $(CARGO) rustc --release --bin analyze-sql --target x86_64-unknown-linux-gnu --target-dir $(abspath $(TARGET))/sql-static -- \
-		-C strip=symbols $$(../scripts/sql.sh flags)
+		$$(../scripts/sql.sh flags)
 	install -m 755 $(TARGET)/sql-static/x86_64-unknown-linux-gnu/release/analyze-sql $(STATIC)/analyze-sql
 
 dist: static ## the static programs in a tar with checksums, in target/dist

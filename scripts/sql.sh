@@ -16,19 +16,23 @@ target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 # what was built to be used is tested; else a build that takes less time and answers the same
 if [ -e "$target/release/analyze-sql" ]; then profile=release; else profile=quick; fi
 # flags for the linker that make the program smaller, those that it knows: equal functions once, relocations packed
-smaller=()
-try=$(mktemp -d)
-trap 'rm -rf "$try"' EXIT
-for flag in -Wl,--icf=all -Wl,-z,pack-relative-relocs; do
-    if echo 'fn main() {}' | rustc -C link-arg="$flag" -o "$try/it" - 2>/dev/null; then smaller+=(-C "link-arg=$flag"); fi
-done
+flags() {
+    local try flag
+    try=$(mktemp -d)
+    for flag in -Wl,--icf=all -Wl,-z,pack-relative-relocs; do
+        if echo 'fn main() {}' | rustc -C link-arg="$flag" -o "$try/it" - 2>/dev/null; then echo -C "link-arg=$flag"; fi
+    done
+    rm -r "$try"
+    echo -C strip=symbols
+}
 make() { # profile
-    cargo rustc --locked --profile "$1" --bin analyze-sql --manifest-path sql/Cargo.toml --target-dir "$target" -- "${smaller[@]}" -C strip=symbols
+    # shellcheck disable=SC2046 # words
+    cargo rustc --locked --profile "$1" --bin analyze-sql --manifest-path sql/Cargo.toml --target-dir "$target" -- $(flags)
 }
 
 case ${1:-} in
 flags)
-    echo "${smaller[@]}"
+    flags
     ;;
 build)
     make release

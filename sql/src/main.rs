@@ -63,7 +63,7 @@ fn main() -> ExitCode {
         SqlCommand::Sql(sql, asked) => query::run(&sql, asked),
         SqlCommand::Export(export, paths) => export::run(&export, &paths),
     });
-    let done = work.map(|work| work.join().unwrap_or_else(|_| Err(anyhow::anyhow!("internal error, see above"))));
+    let done = work.map(|work| work.join().expect("a panic ends the program"));
     match done {
         Ok(Ok(lost)) => {
             if lost {
