@@ -242,8 +242,13 @@ fn tapes(dir: &Path) -> Vec<PathBuf> {
     common::locks::write(&path("locks"), &[]);
     common::held::write(&path("held"), &[]);
     common::tools::write(&path("tools"), &[]);
-    let names =
-        ["sample", "events", "life", "stacks", "ledger", "asleep", "sched", "tables", "udp", "locks", "held", "tools"];
+    common::exchanges::write(&path("exchanges"), &[]);
+    common::exchanges::write_served(&path("served"));
+    common::looks::write(&path("looks"), &[]);
+    let names = [
+        "sample", "events", "life", "stacks", "ledger", "asleep", "sched", "tables", "udp", "locks", "held", "tools",
+        "exchanges", "served", "looks",
+    ];
     let mut tapes: Vec<PathBuf> = names.into_iter().map(path).collect();
     let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/tapes");
     let files = fs::read_dir(recorded).unwrap().map(|entry| entry.unwrap().path());
