@@ -139,11 +139,15 @@ fn peer(exchange: &Exchange) -> Option<Vec<u8>> {
     }
 }
 
+/// The families that say where time went.
+const FOLLOWED: [Family; 3] = [Family::Sched, Family::Process, Family::Syscall];
+
 /// Prints the answer for `config`.
 fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     families::require(tape, Family::Syscall, "syscalls")?;
     let own: Options = config.own()?;
-    let mut context = Context::about(config, tape, &[Family::Syscall])?;
+    let families: &[Family] = if own.budget { &FOLLOWED } else { &[Family::Syscall] };
+    let mut context = Context::about(config, tape, families)?;
     let (from, to) = (context.question.scope.from, context.question.scope.to);
     // what an exchange is depends on all calls of its connection, before and after
     context.question.loss.add_earlier(tape, &[Family::Syscall], to);

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use systape_format::SegmentBuilder;
 use systape_format::families::SOCKET_NAME;
-use systape_format::model::{ByteStatus, CallState, Family, Gap, Session, Switch, Task, Wakeup};
+use systape_format::model::{ByteStatus, CallState, Gap, Switch, Task, Wakeup};
 use systape_format::tables::Field;
 
-use super::{OPEN, Row, Tape, US, session, task};
+use super::{OPEN, Row, Tape, US, task};
 
 const LISTENER: &str = "TCP:[0.0.0.0:80]";
 const SERVER: &str = "TCP:[10.0.0.1:80->10.0.0.1:5000]";
@@ -87,14 +87,13 @@ pub fn write_served(path: &Path) {
     });
     let mut rows = vec![on(101, LISTENER, "accept4", (20, 60), 7)];
     rows.extend(calls);
-    let session = Session { families: vec![Family::Syscall, Family::Process, Family::Sched], ..session() };
-    let mut tape = Tape::create_with(path, &session);
+    let mut tape = Tape::create_with(path, &super::sched::system_wide());
     tape.segment_with(2_000, &rows, &[], |builder| {
         name(builder, 80, 101, (23, 0), ["10.0.0.1:80", "10.0.0.9:6000"]);
         let [idle, server] = [Task { comm: b"swapper".to_vec(), utid: 900, upid: 900, ..Task::default() }, task(101)];
         let (idle, server) = (builder.intern_task(&idle), builder.intern_task(&server));
         let mut switch = |us: u64, prev: u32, next: u32, prev_state: u32| {
-            let switch = Switch { ts: OPEN + us * US, cpu: 0, prev, next, prev_state, ..Switch::default() };
+            let switch = Switch { ts: OPEN + us * US, cpu: 1, prev, next, prev_state, ..Switch::default() };
             builder.push_switch(switch);
         };
         let slept = begin(LONG) + 5;
@@ -102,7 +101,7 @@ pub fn write_served(path: &Path) {
         switch(slept, server, idle, 1);
         switch(slept + 297, idle, server, 0);
         let ts = OPEN + (slept + 290) * US;
-        builder.push_wakeup(Wakeup { ts, cpu: 0, waker: None, wakee: server, target_cpu: 0, ..Wakeup::default() });
+        builder.push_wakeup(Wakeup { ts, cpu: 1, waker: None, wakee: server, target_cpu: 1, ..Wakeup::default() });
     });
     tape.finish();
 }

@@ -9,7 +9,7 @@ use systape_format::model::Family;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::slow::{Slow, SlowText};
-use super::{server, server_port};
+use super::{FOLLOWED, server, server_port};
 use crate::reports::traced::cause::{Cause, asleep};
 use crate::reports::traced::{Found, causes, path, spans};
 use crate::reports::{Context, scheduling};
@@ -33,8 +33,8 @@ use systape_format::sockets::{self, address, port};
 systape_format::tables! {
     /// With `--where` one row for each cause of the time of each of the slowest exchanges, as `path` finds them; together they are its time.
     pub WHERE = "requests_where" {
-        rank: Int key "1: the slowest exchange"
-        ts_ns: Time "when the exchange began"
+        rank: Int "1: the slowest exchange"
+        ts_ns: Time key "when the exchange began"
         exchange_ns ? AtLeast: Duration "how long it took"
         total_ns ? OfKnown: Duration "time of the cause"
         share ? OfKnown: Real "part of the exchange, 0 to 1"
@@ -199,7 +199,7 @@ fn times(context: &mut Context<'_>, exchanges: &[(&Exchange, u64)], askers: &Ask
     let to = exchanges.iter().map(|one| spans_of(one).1).max().unwrap_or(0).min(tape.complete_until());
     // whom a thread waited for is not known before: nobody is left out
     let filters = Filters::none();
-    let question = Question::new(&filters, tape, &[Family::Sched, Family::Process, Family::Syscall])?;
+    let question = Question::new(&filters, tape, &FOLLOWED)?;
     let needs = Needs { calls, files: false, ..Needs::default() };
     let fed = feed::feed(&question, needs, to, Log::new(from));
     let log = fed.tracker.sink;
@@ -241,6 +241,10 @@ fn times(context: &mut Context<'_>, exchanges: &[(&Exchange, u64)], askers: &Ask
             }
         }
         all.push(times);
+    }
+    // of who is not asked about, too
+    if question.loss.touches(&FOLLOWED, None, (from, to)) {
+        context.question.loss.add_earlier(tape, &FOLLOWED, to);
     }
     let unsure = fed.unsure_until.max(told.unsure_until);
     scheduling::touched(fed.coverage, unsure, context);

@@ -8,7 +8,7 @@ use systape_analyzer::exercise::{Part, Rows};
 use systape_format::table::{ColumnDef, Short, TableDef};
 
 /// Columns that number the rows of an answer, and so have no meaning beside another answer.
-const NUMBERS: [&str; 3] = ["id", "depth", "act"];
+const NUMBERS: [&str; 4] = ["id", "depth", "act", "rank"];
 
 /// Columns that tell how the others are known.
 const KNOWING: [&str; 6] = ["ledger_calls", "quantile_error", "outcome_maybe_cause", "open", "complete", "unseen"];
@@ -277,6 +277,10 @@ fn part_of(part: &Value, whole: &Value) -> bool {
         (Value::String(part), _) if part.starts_with("0x") || part == "0" => true,
         // a device without its name
         (Value::String(part), Value::String(_)) if part.split(':').all(|n| n.parse::<u32>().is_ok()) => true,
+        // a socket without its peer
+        (Value::String(part), Value::String(whole)) if part.starts_with("UNIX") && part.ends_with(']') => {
+            part == whole || whole.strip_prefix(&part[..part.len() - 1]).is_some_and(|rest| rest.starts_with("->"))
+        }
         (Value::String(part), Value::String(whole)) if part.contains(": ") => {
             let named = |text: &str| -> Vec<(String, String)> {
                 let pair = |part: &str| part.split_once(": ").map(|(name, value)| (name.to_owned(), value.to_owned()));

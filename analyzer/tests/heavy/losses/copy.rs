@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use systape_format::header::BlockKind;
 use systape_format::model::{
-    Attached, CPU_NONE, CallState, Dict, End, FD_NONE, Family, Gap, GapCause, LedgerReason, LedgerRow, StackOf,
+    Attached, CPU_NONE, CallState, Dict, End, Ends, FD_NONE, Family, Gap, GapCause, LedgerReason, LedgerRow, StackOf,
     SyscallRow, size_bucket,
 };
 use systape_format::reader::{Segment, Tape};
@@ -309,6 +309,7 @@ impl Copied {
     }
 
     fn of_tables(&mut self, segment: &Segment<'_>, fate: &mut dyn FnMut(&Event) -> Fate) {
+        let stacks = segment.stacks().unwrap();
         for table in segment.tables(&self.dict).unwrap() {
             assert!(table.ts.is_empty() || table.columns.len() + 1 == table.def.columns.len());
             let family = Family::of_table(&table.def.name);
@@ -323,13 +324,20 @@ impl Copied {
                 }
                 let unread = table.unread().map_or(0, |bits| bits[row]);
                 let fields = columns().enumerate().map(|(at, (column, values))| match (column.ty, values[row]) {
-                    (Type::Str | Type::Task, 0) | (Type::Unread, _) => Field::Unknown,
+                    (Type::Str | Type::Task, 0) | (Type::Unread | Type::Stack, _) => Field::Unknown,
                     (ty, _) if ty.is_number() && at < 64 && unread >> at & 1 != 0 => Field::Unknown,
                     (Type::Str, code) => Field::Bytes(table.string(code).unwrap_or_default()),
                     (Type::Task, task) => Field::Task(task as u32 - 1),
                     (_, number) => Field::Number(number),
                 });
-                self.builder.push_table_row(&table.def, *ts, &fields.collect::<Vec<_>>()).unwrap();
+                let copied = self.builder.push_table_row(&table.def, *ts, &fields.collect::<Vec<_>>()).unwrap();
+                let stack = columns().find(|(column, _)| column.ty == Type::Stack);
+                if let Some(ends) = stack.and_then(|(_, codes)| stacks.of_code(codes[row]))
+                    && self.passes(Family::Stack, *ts, CPU_NONE, None, fate)
+                {
+                    let Ends { user, kernel, status } = *ends;
+                    self.builder.push_stack(Attached { of: StackOf::Row, row: copied, user, kernel, status });
+                }
             }
         }
     }
