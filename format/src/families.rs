@@ -169,6 +169,7 @@ crate::tables! {
         protocol: Str "first word of the name: TCP of TCP:[local->remote]"
         local: Str [Address] "address and port it is bound to; of netlink its protocol and port"
         remote: Str [Address] "address and port it is connected to; unknown: none"
+        namespace: Int "number of its network namespace, as in net:[17] of /proc/PID/ns; 0: that of process 1, or not known. Then the name ends with it: TCP:[local->remote]@namespace"
     }
 }
 

@@ -1,4 +1,6 @@
-//! Names of sockets, as descriptors have them: a protocol's word and what is known of its ends in brackets.
+//! Names of sockets, as descriptors have them: a protocol's word and what is known of its ends in brackets. Behind addresses of another
+//! network namespace than that of process 1, where it was recorded, its number follows: `TCP:[10.0.0.1:80]@4026532280`. So sockets with
+//! equal addresses have different names.
 
 /// The words they begin with; `socket` for a protocol without one of its own.
 const WORDS: [&[u8]; 14] = [
@@ -23,12 +25,33 @@ const WORDS: [&[u8]; 14] = [
 /// ```
 /// # use systape_format::sockets::split;
 /// assert_eq!(split(b"TCP:[10.0.0.1:80]"), Some((&b"TCP"[..], &b"10.0.0.1:80"[..])));
+/// assert_eq!(split(b"TCP:[10.0.0.1:80]@4026532280"), split(b"TCP:[10.0.0.1:80]"));
 /// assert_eq!(split(b"/tmp/TCP:[10.0.0.1:80]"), None);
 /// ```
 pub fn split(name: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (name, _) = apart(name);
     let colon = name.iter().position(|&byte| byte == b':')?;
     let (word, inside) = (&name[..colon], name[colon..].strip_prefix(b":[")?.strip_suffix(b"]")?);
     WORDS.contains(&word).then_some((word, inside))
+}
+
+/// The number of the network namespace in the name of a socket, that of `net:[4026532280]` in /proc/PID/ns; None: it is that of process 1,
+/// the name has no addresses, or the recorder did not note it.
+///
+/// ```
+/// # use systape_format::sockets::namespace;
+/// assert_eq!(namespace(b"TCP:[10.0.0.1:80]@4026532280"), Some(4026532280));
+/// assert_eq!((namespace(b"TCP:[10.0.0.1:80]"), namespace(b"/a@7")), (None, None));
+/// ```
+pub fn namespace(name: &[u8]) -> Option<u32> {
+    split(name).and_then(|_| apart(name).1)
+}
+
+/// The name without the number of the namespace, and that number.
+fn apart(name: &[u8]) -> (&[u8], Option<u32>) {
+    let at = name.iter().rposition(|byte| *byte == b'@').filter(|at| name[..*at].ends_with(b"]"));
+    let number = at.and_then(|at| std::str::from_utf8(&name[at + 1..]).ok()?.parse().ok().map(|number| (at, number)));
+    number.map_or((name, None), |(at, number)| (&name[..at], Some(number)))
 }
 
 /// The port of an end of TCP or UDP; None: it has none.

@@ -112,14 +112,19 @@ fn server_port(exchange: &Exchange) -> Option<u16> {
     }
 }
 
-/// The server as a word: `:8080` at the server, `10.0.0.2:5432` at a client, the path of a UNIX socket; None: it has none.
+/// The server as a word: `:8080` at the server, with `@` and its network namespace if that is not the one of process 1, `10.0.0.2:5432` at a client, the path of a UNIX socket; None: it has none.
 fn server(exchange: &Exchange) -> Option<Vec<u8>> {
-    let StreamEnd { local, remote, path, unix } = &*exchange.end;
+    let StreamEnd { local, remote, path, unix, namespace } = &*exchange.end;
     match (exchange.side, unix) {
         (EndSide::Client, true) => Some(exchange.to.to_vec()).filter(|path| !path.is_empty()),
         (EndSide::Client, false) => Some(remote.to_vec()),
         (_, true) => Some(unquoted(path)).filter(|path| !path.is_empty()),
-        (_, false) => Some(sockets::port(local).map_or_else(|| local.to_vec(), |port| format!(":{port}").into_bytes())),
+        (_, false) => {
+            let mut server =
+                sockets::port(local).map_or_else(|| local.to_vec(), |port| format!(":{port}").into_bytes());
+            server.extend(namespace.map(|number| format!("@{number}")).unwrap_or_default().into_bytes());
+            Some(server)
+        }
     }
 }
 

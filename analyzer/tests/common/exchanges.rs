@@ -110,7 +110,7 @@ pub fn write_served(path: &Path) {
 fn name(builder: &mut SegmentBuilder, us: u64, tid: u32, (inode, number): (u64, u64), [local, remote]: [&str; 2]) {
     let task = Field::Task(builder.intern_task(&task(tid)));
     let [protocol, local, remote] = ["TCP", local, remote].map(|part| Field::Bytes(part.as_bytes()));
-    let fields = [task, Field::Number(inode), Field::Number(number), protocol, local, remote];
+    let fields = [task, Field::Number(inode), Field::Number(number), protocol, local, remote, Field::Number(0)];
     builder.push_table_row(&Arc::new(SOCKET_NAME.clone()), OPEN + us * US, &fields).unwrap();
 }
 

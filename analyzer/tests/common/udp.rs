@@ -84,7 +84,7 @@ fn name(builder: &mut SegmentBuilder, us: u64, tid: Option<u32>, inode: u64, nam
     let [protocol, local, remote] = name.map(|part| Field::Bytes(part.as_bytes()));
     let remote = if remote == Field::Bytes(b"") { Field::Unknown } else { remote };
     let task = task.map_or(Field::Unknown, Field::Task);
-    let fields = [task, Field::Number(inode), Field::Number(0), protocol, local, remote];
+    let fields = [task, Field::Number(inode), Field::Number(0), protocol, local, remote, Field::Number(0)];
     builder.push_table_row(&Arc::new(SOCKET_NAME.clone()), OPEN + us * US, &fields).unwrap();
 }
 

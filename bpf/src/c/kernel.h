@@ -582,6 +582,14 @@ struct in6_addr {
 	u8 s6_addr[16];
 };
 
+struct ns_common {
+	unsigned int inum;
+};
+
+struct net {
+	struct ns_common ns;
+};
+
 typedef struct {
 	struct net *net;
 } possible_net_t;

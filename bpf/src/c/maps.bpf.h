@@ -61,6 +61,7 @@ const volatile u64 backlog_to = 0;
 const volatile s64 preempt_count_distance = 0;
 const volatile s64 irq_stack_distance = 0;
 const volatile bool records_net = false; /* family "net" */
+const volatile u32 host_namespace = 0; /* network namespace of process 1: names of sockets in others have their number; 0 = none has */
 const volatile bool has_rdonly_cast = false; /* kfunc bpf_rdonly_cast, 6.2 */
 
 /* Stacks: bit i stands for enum stack_of i. */

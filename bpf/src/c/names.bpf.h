@@ -90,6 +90,21 @@ static __always_inline void fill_unix(struct wire_socket *w, struct sock *sk)
 		w->path_len = len;
 }
 
+/* The network namespace of a socket whose addresses are of another one than those of process 1; 0 = of the same, or not known. */
+static __always_inline u32 other_namespace(struct sock *sk)
+{
+	struct net *net;
+	u32 number;
+
+	if (!host_namespace || !bpf_core_field_exists(sk->__sk_common.skc_net.net))
+		return 0;
+	net = LOADED(struct sock, sk, __sk_common.skc_net.net);
+	if (!net)
+		return 0;
+	number = LOADED(struct net, net, ns.inum);
+	return number == host_namespace ? 0 : number;
+}
+
 /* All but the inode, in a zeroed record. */
 static __always_inline void fill_sock(struct wire_socket *w, struct sock *sk)
 {
@@ -103,7 +118,10 @@ static __always_inline void fill_sock(struct wire_socket *w, struct sock *sk)
 				  (void *)proto + bpf_core_field_offset(struct proto, name));
 	if (w->family == AF_UNIX) {
 		fill_unix(w, sk);
-	} else if (w->family == AF_NETLINK) {
+		return;
+	}
+	w->namespace = other_namespace(sk);
+	if (w->family == AF_NETLINK) {
 		if (bpf_core_type_exists(struct netlink_sock))
 			w->portid = LOADED(struct netlink_sock, sk, portid);
 	} else if (w->family == AF_INET || w->family == AF_INET6) {

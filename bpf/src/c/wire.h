@@ -352,12 +352,12 @@ struct wire_socket {
 	u16 sport;	 /* 0 = not bound */
 	u16 dport;	 /* 0 = not connected */
 	u32 portid;	 /* AF_NETLINK: 0 = not bound */
+	u32 namespace;	 /* network namespace of the addresses; 0 = that of process 1, or not known */
 	u16 path_len;
 	u16 pad;
 	u8 saddr[16];
 	u8 daddr[16];
 	u8 path[SOCKET_PATH_MAX]; /* AF_UNIX: an abstract one begins with NUL */
-	u8 pad2[4];
 };
 #define WIRE_PATHLESS_SOCKET __builtin_offsetof(struct wire_socket, path)
 

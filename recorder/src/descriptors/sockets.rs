@@ -150,6 +150,8 @@ pub(crate) fn text(s: &wire::Socket) -> (Vec<u8>, u8) {
         ends.push_str("->");
         ends.push_str(&remote);
     }
+    // those of a number are the same in no other namespace
+    let namespace = if s.namespace == 0 || ends.is_empty() { String::new() } else { format!("@{}", s.namespace) };
     if ends.is_empty() {
         ends = s.inode.to_string();
         if s.peer != 0 {
@@ -160,7 +162,7 @@ pub(crate) fn text(s: &wire::Socket) -> (Vec<u8>, u8) {
         ends.push(',');
         ends.push_str(&path);
     }
-    (format!("{protocol}:[{ends}]").into_bytes(), known)
+    (format!("{protocol}:[{ends}]{namespace}").into_bytes(), known)
 }
 
 /// The kernel's names of protocols, those of `strace -yy`, and whether it says their ends.
@@ -282,6 +284,9 @@ pub(crate) mod tests {
         assert_eq!(called(&tcp(7, 0, 0)), "TCP:[7]");
         assert_eq!(called(&tcp(7, 80, 0)), "TCP:[10.0.0.1:80]");
         assert_eq!(called(&tcp(7, 40002, 443)), "TCP:[10.0.0.1:40002->10.0.0.2:443]");
+        let elsewhere = wire::Socket { namespace: 4_026_532_280, ..tcp(7, 80, 0) };
+        assert_eq!(called(&elsewhere), "TCP:[10.0.0.1:80]@4026532280");
+        assert_eq!(called(&wire::Socket { namespace: 4_026_532_280, ..tcp(7, 0, 0) }), "TCP:[7]", "no address");
         let mut six = wire::Socket { sport: 80, dport: 81, ..facts("TCPv6", AF_INET6, 7) };
         six.saddr[15] = 1;
         six.daddr[10..].copy_from_slice(&[255, 255, 127, 0, 0, 1]);

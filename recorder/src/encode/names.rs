@@ -82,6 +82,7 @@ fn store(
         Field::Bytes(protocol.as_bytes()),
         Field::Bytes(local.as_bytes()),
         remote,
+        Field::Number(socket.namespace.into()),
     ];
     rows.beside(def, ts, &fields);
 }

@@ -1,6 +1,7 @@
 //! Settings of the programs and their maps before loading: sizes, and filters.
 
 use std::fs;
+use std::os::linux::fs::MetadataExt as _;
 
 use anyhow::{Context, Result, bail};
 use libbpf_rs::btf::Btf;
@@ -64,6 +65,7 @@ pub(super) fn set(
     let Some(options) = maps.rodata_data.as_deref_mut() else { bail!("the BPF object has no options") };
     options.has_task_storage = task_storage;
     options.records_net = config.families.has(Family::Net);
+    options.host_namespace = host_namespace();
     // 5.10 has neither
     options.has_lock = task_storage;
     options.ring_mask = rings - 1;
@@ -87,6 +89,13 @@ pub(super) fn set(
     set_idle_calls(options);
     options.unseen_ios = config.forced.unseen_ios.unwrap_or(0);
     Ok(())
+}
+
+/// The network namespace of process 1, whose sockets have no number of one in their names; without the right to see it the recorder's own;
+/// 0: neither is known.
+fn host_namespace() -> u32 {
+    let number = |path: &str| fs::metadata(path).ok().and_then(|found| u32::try_from(found.st_ino()).ok());
+    number("/proc/1/ns/net").or_else(|| number("/proc/self/ns/net")).unwrap_or(0)
 }
 
 /// The calls of which looks only count the threads: they wait for work. Which futexes are locks the program sees by their words.

@@ -24,9 +24,31 @@ pub(super) struct Slow {
     pub exchange: Exchange,
     /// The exchange of the other end.
     pub other: Option<Exchange>,
+    /// Several namespaces have one that may be it.
+    pub others: bool,
 }
 
 impl Slow {
+    /// Takes an exchange that may be that of the other end: of one end the one that took longest, before those of other namespaces that of
+    /// the own one. Of several others none is it.
+    pub(super) fn meets(&mut self, other: &Exchange) {
+        let near = |one: &Exchange| one.end.namespace == self.exchange.end.namespace;
+        let span = |one: &Exchange| one.last().saturating_sub(one.begin);
+        let takes = match &self.other {
+            None => !self.others || near(other),
+            Some(known) if known.end.namespace == other.end.namespace => span(known) < span(other),
+            Some(known) if near(known) => false,
+            Some(_) if near(other) => true,
+            Some(_) => {
+                (self.other, self.others) = (None, true);
+                false
+            }
+        };
+        if takes {
+            self.other = Some(other.clone());
+        }
+    }
+
     /// What makes the order: the slowest, then the first.
     fn rank(&self) -> (u64, Reverse<u64>, Reverse<EndKey>) {
         (self.ns, Reverse(self.exchange.begin), Reverse(self.exchange.end.key()))
@@ -83,7 +105,7 @@ impl Slowest {
         if self.heap.len() >= most && self.heap.peek().is_some_and(|Reverse(least)| least.ns > ns) {
             return;
         }
-        self.heap.push(Reverse(Slow { ns, goes_on, exchange, other: None }));
+        self.heap.push(Reverse(Slow { ns, goes_on, exchange, other: None, others: false }));
         if self.heap.len() > most {
             self.heap.pop();
         }
@@ -123,7 +145,7 @@ impl Medians {
         if self.heap.len() >= self.most && self.heap.peek().is_some_and(|(most, _)| *most <= far) {
             return;
         }
-        self.heap.push((far, Slow { ns, goes_on: false, exchange: exchange.clone(), other: None }));
+        self.heap.push((far, Slow { ns, goes_on: false, exchange: exchange.clone(), other: None, others: false }));
         if self.heap.len() > self.most {
             self.heap.pop();
         }

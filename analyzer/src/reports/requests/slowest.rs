@@ -10,8 +10,8 @@ use super::budget::{Askers, Budgets};
 use super::slow::{Medians, Slow, SlowText, Slowest, TIME};
 use super::{WantedExchanges, is_short, notes, peer, server, server_port};
 use crate::reports::{Context, losses};
-use systape_answers::derive::exchanges::ends::EndKey;
-use systape_answers::derive::exchanges::{CutShort, EndSide, Exchange, Trouble, read};
+use systape_answers::derive::exchanges::ends::EndAddresses;
+use systape_answers::derive::exchanges::{Amount, CutShort, EndSide, Exchange, Trouble, read};
 use systape_answers::derive::runs::keys::task_text;
 use systape_answers::render::mark;
 use systape_answers::render::out::Out;
@@ -136,7 +136,7 @@ fn around(slow: &Slow, open: u64) -> (String, String) {
 
 /// Finds the exchanges of the other ends: one more pass, in which `each` is given every exchange.
 fn join(context: &Context<'_>, rows: &mut [Slow], mut each: impl FnMut(&Exchange) + Send) {
-    let mut asked: FxHashMap<EndKey, Vec<usize>> = FxHashMap::default();
+    let mut asked: FxHashMap<EndAddresses, Vec<usize>> = FxHashMap::default();
     for (at, slow) in rows.iter().enumerate() {
         if let Some(other) = slow.exchange.end.other() {
             asked.entry(other).or_default().push(at);
@@ -145,17 +145,13 @@ fn join(context: &Context<'_>, rows: &mut [Slow], mut each: impl FnMut(&Exchange
     // what cannot be read is known from the first pass
     let (_known, _) = read::read(&context.question, |exchange| {
         each(&exchange);
-        let Some(places) = asked.get(&exchange.end.key()) else { return };
+        let Some(places) = asked.get(&exchange.end.key().addresses) else { return };
         for at in places {
             let slow = &mut rows[*at];
             if exchange.side == slow.exchange.side || !answers(&slow.exchange, slow.ns, &exchange) {
                 continue;
             }
-            // of several the one that took longest
-            let span = |one: &Exchange| one.last().saturating_sub(one.begin);
-            if slow.other.as_ref().is_none_or(|known| span(known) < span(&exchange)) {
-                slow.other = Some(exchange.clone());
-            }
+            slow.meets(&exchange);
         }
     });
 }
@@ -166,7 +162,15 @@ fn answers(one: &Exchange, ns: u64, other: &Exchange) -> bool {
     let end = if one.side == EndSide::Client { one.begin.saturating_add(ns) } else { client.last() };
     let asked = client.begin <= server.begin && server.begin <= end;
     // under way at the end of the tape
-    asked || (client.cut == Some(CutShort::End) && client.answer.is_none() && client.begin <= server.begin)
+    let goes_on = client.cut == Some(CutShort::End) && client.answer.is_none() && client.begin <= server.begin;
+    (asked || goes_on) && (client.end.namespace == server.end.namespace || carries(client, server))
+}
+
+/// Whether what the client sent may be what the server received, and the other way round. Several namespaces may have these addresses.
+fn carries(client: &Exchange, server: &Exchange) -> bool {
+    let whole = client.phases().is_some() && server.phases().is_some();
+    let same = |sent: Amount, received: Amount| sent.short || received.short || sent.bytes == received.bytes;
+    !whole || (same(client.sent, server.received) && same(server.sent, client.received))
 }
 
 /// What went wrong, as a word.
@@ -178,7 +182,7 @@ fn trouble(exchange: &Exchange) -> Option<String> {
 }
 
 fn row<'r>(slow: &'r Slow, times: &ShownTimes<'_>) -> Row<'r> {
-    let Slow { ns, goes_on, exchange, other } = slow;
+    let Slow { ns, goes_on, exchange, other, .. } = slow;
     let phases = exchange.phases();
     let client = exchange.side == EndSide::Client;
     let [asking, between, answering] =
@@ -210,7 +214,7 @@ fn row<'r>(slow: &'r Slow, times: &ShownTimes<'_>) -> Row<'r> {
 }
 
 fn cells(slow: &Slow, client: bool, stamps: &Stamps) -> Vec<String> {
-    let Slow { ns, goes_on, exchange, other } = slow;
+    let Slow { ns, goes_on, exchange, other, .. } = slow;
     let time = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| millis(ns, ""));
     let phases = exchange.phases();
     let mut cells = vec![stamps.text(TIME, exchange.begin).trim().to_owned(), millis(*ns, mark::at_least(*goes_on))];
@@ -222,9 +226,7 @@ fn cells(slow: &Slow, client: bool, stamps: &Stamps) -> Vec<String> {
         time(phases.map(|phases| phases.between)),
         time(phases.map(|phases| phases.answering)),
     ]);
-    let size = |amount: systape_answers::derive::exchanges::Amount| {
-        format!("{}{}", mark::at_least(amount.short || *goes_on), bytes(amount.bytes))
-    };
+    let size = |amount: Amount| format!("{}{}", mark::at_least(amount.short || *goes_on), bytes(amount.bytes));
     cells.extend([size(exchange.received), size(exchange.sent)]);
     cells.push(trouble(exchange).unwrap_or_else(|| "-".to_owned()));
     cells.push(task_text(&exchange.actor().task));

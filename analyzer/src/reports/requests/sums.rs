@@ -30,7 +30,7 @@ use systape_events::values::words::{bytes, escaped};
 systape_format::tables! {
     /// Without `--by` one row for each server, the one with most exchanges first, with these columns before those below.
     pub SERVER = "requests_server" {
-        server: Str key [Address] "`:8080`: the port it listens on; with `--client` its address and port; of a UNIX socket its path; null: not known"
+        server: Str key [Address] "`:8080`: the port it listens on, `:8080@4026532280` in another network namespace than that of process 1; with `--client` its address and port; of a UNIX socket its path; null: not known"
         port: Int "its TCP port; null: none"
         comm: Str [Comm] "name of the thread that answered, with `--client` that asked; null: threads of several names did"
     }

@@ -31,6 +31,8 @@ pub struct StreamEnd {
     pub path: Arc<[u8]>,
     /// The end is a UNIX socket, not one of TCP.
     pub unix: bool,
+    /// Network namespace of the addresses; None: that of process 1, or not known; nor has a UNIX socket's inode one.
+    pub namespace: Option<u32>,
 }
 
 /// A stream socket that has no other end.
@@ -40,6 +42,8 @@ pub struct Listener {
     pub at: Arc<[u8]>,
     /// The listener is a UNIX socket.
     pub unix: bool,
+    /// Network namespace, as of [`StreamEnd::namespace`].
+    pub namespace: Option<u32>,
 }
 
 impl NamedSocket {
@@ -50,26 +54,33 @@ impl NamedSocket {
         }
         let Some((word, inside)) = sockets::split(name) else { return Self::Other };
         let (local, remote) = sockets::ends(inside);
+        let namespace = sockets::namespace(name);
         match (word, remote) {
             (b"TCP" | b"TCPv6", Some(remote)) => {
                 let (local, remote) = (plain(local), plain(remote));
-                Self::End(Arc::new(StreamEnd { local, remote, path: Arc::default(), unix: false }))
+                Self::End(Arc::new(StreamEnd { local, remote, path: Arc::default(), unix: false, namespace }))
             }
             // without an address it is its inode's number: it has none yet
             (b"TCP" | b"TCPv6", None) if local.contains(&b':') => {
-                Self::Alone(Arc::new(Listener { at: plain(local), unix: false }))
+                Self::Alone(Arc::new(Listener { at: plain(local), unix: false, namespace }))
             }
             (b"UNIX-STREAM", Some(remote)) => {
                 let path = path(inside).into();
-                Self::End(Arc::new(StreamEnd { local: local.into(), remote: remote.into(), path, unix: true }))
+                Self::End(Arc::new(StreamEnd {
+                    local: local.into(),
+                    remote: remote.into(),
+                    path,
+                    unix: true,
+                    namespace: None,
+                }))
             }
             (b"UNIX-STREAM", None) if !path(inside).is_empty() => {
-                Self::Alone(Arc::new(Listener { at: path(inside).into(), unix: true }))
+                Self::Alone(Arc::new(Listener { at: path(inside).into(), unix: true, namespace: None }))
             }
             // connected, but nobody has accepted it yet: it may be written to
             (b"UNIX-STREAM", None) => {
                 let (path, remote) = Default::default();
-                Self::End(Arc::new(StreamEnd { local: local.into(), remote, path, unix: true }))
+                Self::End(Arc::new(StreamEnd { local: local.into(), remote, path, unix: true, namespace: None }))
             }
             _ => Self::Other,
         }
@@ -91,21 +102,30 @@ fn plain(end: &[u8]) -> Arc<[u8]> {
     mapped.map_or_else(|| end.into(), Arc::from)
 }
 
-/// What tells an end from all others: of TCP both addresses, of a UNIX socket its inode, because the other end becomes known late.
+/// The addresses of an end, of TCP both, of a UNIX socket its inode, because the other end becomes known late.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct EndKey(Arc<[u8]>, Arc<[u8]>);
+pub struct EndAddresses(Arc<[u8]>, Arc<[u8]>);
+
+/// What tells an end from all others: its addresses and their namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EndKey {
+    /// The addresses.
+    pub addresses: EndAddresses,
+    /// Network namespace, as of [`StreamEnd::namespace`].
+    pub namespace: Option<u32>,
+}
 
 impl StreamEnd {
     /// The key of the end.
     pub fn key(&self) -> EndKey {
-        EndKey(Arc::clone(&self.local), if self.unix { Arc::default() } else { Arc::clone(&self.remote) })
+        let remote = if self.unix { Arc::default() } else { Arc::clone(&self.remote) };
+        EndKey { addresses: EndAddresses(Arc::clone(&self.local), remote), namespace: self.namespace }
     }
 
-    /// The key of the other end; None: it is not known.
-    pub fn other(&self) -> Option<EndKey> {
-        let known = !self.remote.is_empty();
-        known
-            .then(|| EndKey(Arc::clone(&self.remote), if self.unix { Arc::default() } else { Arc::clone(&self.local) }))
+    /// Addresses of the other end, which may be in another namespace; None: they are not known.
+    pub fn other(&self) -> Option<EndAddresses> {
+        let local = || if self.unix { Arc::default() } else { Arc::clone(&self.local) };
+        (!self.remote.is_empty()).then(|| EndAddresses(Arc::clone(&self.remote), local()))
     }
 
     /// Port of the end; None: it is a UNIX socket.
@@ -119,12 +139,30 @@ impl StreamEnd {
     }
 }
 
+/// A port of a namespace, by which a socket is found that had one before it connected; an inode's number is no such word.
+fn port_key(end: &[u8], namespace: Option<u32>) -> Option<Arc<[u8]>> {
+    let namespace = namespace.map_or_else(String::new, |number| format!("@{number}"));
+    Some(format!(":{}{namespace}", port(end)?).into_bytes().into())
+}
+
+impl StreamEnd {
+    /// The port that a socket of TCP had before it was connected, as [`Listener::port_key`] has it; None: it is a UNIX socket.
+    pub fn port_key(&self) -> Option<Arc<[u8]>> {
+        port_key(&self.local, self.namespace).filter(|_| !self.unix)
+    }
+}
+
 impl Listener {
+    /// The port of a socket of TCP with its namespace; None: it is a UNIX socket.
+    pub fn port_key(&self) -> Option<Arc<[u8]>> {
+        port_key(&self.at, self.namespace).filter(|_| !self.unix)
+    }
+
     /// Whether a connection to it has `end` at this side.
     pub fn accepts(&self, end: &StreamEnd) -> bool {
         match (self.unix, end.unix) {
             (true, true) => self.at == end.path,
-            (false, false) => {
+            (false, false) if self.namespace == end.namespace => {
                 let any = matches!(address(&self.at), b"0.0.0.0" | b"[::]" | b"*");
                 port(&self.at) == port(&end.local) && (any || address(&self.at) == address(&end.local))
             }
@@ -155,13 +193,17 @@ mod tests {
     fn both_ends_of_a_connection_find_each_other() {
         let server = end("TCPv6:[[::ffff:127.0.0.1]:8080->[::ffff:127.0.0.1]:40002]");
         let client = end("TCP:[127.0.0.1:40002->127.0.0.1:8080]");
-        assert_eq!((server.other(), client.other()), (Some(client.key()), Some(server.key())));
+        assert_eq!((server.other(), client.other()), (Some(client.key().addresses), Some(server.key().addresses)));
         assert_eq!((server.port(), server.remote_port()), (Some(8080), Some(40002)));
         let (server, client) = (end("UNIX-STREAM:[17->18,\"/run/a->b\"]"), end("UNIX-STREAM:[18->17]"));
-        assert_eq!((server.other(), client.other()), (Some(client.key()), Some(server.key())));
+        assert_eq!((server.other(), client.other()), (Some(client.key().addresses), Some(server.key().addresses)));
         let early = end("UNIX-STREAM:[18]");
         assert_eq!((early.key(), early.other()), (client.key(), None), "it is the same before somebody accepts it");
         assert_eq!((&*server.path, server.port()), (&b"\"/run/a->b\""[..], None));
+        let elsewhere = end("TCP:[127.0.0.1:40002->127.0.0.1:8080]@4026532280");
+        let here = end("TCP:[127.0.0.1:40002->127.0.0.1:8080]");
+        assert_eq!((elsewhere.key().addresses, elsewhere.namespace), (here.key().addresses, Some(4_026_532_280)));
+        assert_ne!(elsewhere.key(), here.key(), "equal addresses in two namespaces");
         let six = end("TCPv6:[[2001:db8::1]:443->[2001:db8::7]:5]");
         assert_eq!((six.port(), address(&six.local)), (Some(443), &b"[2001:db8::1]"[..]));
     }
@@ -174,6 +216,8 @@ mod tests {
         assert!(!any.accepts(&end("TCP:[1.1.1.1:9->10.0.0.1:80]")), "a client's end");
         let six = alone("TCPv6:[[::]:80]");
         assert!(six.accepts(&mine) && six.accepts(&end("TCPv6:[[::1]:80->[::1]:7]")));
+        let elsewhere = end("TCP:[10.0.0.1:80->1.1.1.1:9]@7");
+        assert!(!any.accepts(&elsewhere) && alone("TCP:[0.0.0.0:80]@7").accepts(&elsewhere));
         let unix = alone("UNIX-STREAM:[9,\"/run/x\"]");
         assert!(unix.accepts(&end("UNIX-STREAM:[17->18,\"/run/x\"]")));
         assert!(!unix.accepts(&end("UNIX-STREAM:[18->17]")) && !unix.accepts(&mine));

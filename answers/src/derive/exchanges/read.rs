@@ -255,6 +255,7 @@ fn names(table: &TableRows, step: &mut impl FnMut(u64, ExchangeStep)) {
     let [Some(tasks), Some(inodes), Some(numbers), Some(protocols), Some(locals), Some(remotes)] = columns else {
         return;
     };
+    let namespaces = table.column("namespace");
     for (row, ts) in table.ts.iter().enumerate() {
         let text = |column: &[u64]| column.get(row).and_then(|value| table.string(*value));
         let (Some(protocol), Some(local), Some(remote)) = (text(protocols), text(locals), text(remotes)) else {
@@ -263,7 +264,11 @@ fn names(table: &TableRows, step: &mut impl FnMut(u64, ExchangeStep)) {
         if remote.is_empty() || !protocol.starts_with(b"TCP") {
             continue;
         }
-        let name = [protocol, b":[", local, b"->", remote, b"]"].concat();
+        let mut name = [protocol, b":[", local, b"->", remote, b"]"].concat();
+        // tapes of 1.5 from before have no such column
+        if let Some(number) = namespaces.and_then(|column| column.get(row)).filter(|number| **number != 0) {
+            name.extend_from_slice(format!("@{number}").as_bytes());
+        }
         let NamedSocket::End(end) = NamedSocket::named(&name) else { continue };
         // without a task it had the name before
         if tasks[row] == 0 {
@@ -285,7 +290,8 @@ fn accepted_by_rings(table: &TableRows, step: &mut impl FnMut(u64, ExchangeStep)
         if let Some(NamedSocket::End(end)) = table.string(files[row]).map(NamedSocket::named)
             && end.unix
         {
-            step(*ts, ExchangeStep::Accepts(Arc::new(Listener { at: Arc::clone(&end.path), unix: true })));
+            let listener = Listener { at: Arc::clone(&end.path), unix: true, namespace: None };
+            step(*ts, ExchangeStep::Accepts(Arc::new(listener)));
         }
     }
 }
@@ -383,12 +389,16 @@ impl MoveReader<'_, '_> {
     fn connects(&mut self, row: usize, (from, to): (u64, u64), done: bool) {
         let FdPath::Known(name) = self.loaded.fd_path(row, 0) else { return };
         if let NamedSocket::Alone(bound) = NamedSocket::named(name) {
+            if let Some(port) = bound.port_key() {
+                let connecting = Connecting { inode: port, from, to, done, path: Arc::default(), unix: false };
+                self.step(to, ExchangeStep::Connects(Box::new(connecting)));
+            }
             return self.step(to, ExchangeStep::NotListening(bound));
         }
         let Some((inode, unix)) = number(name) else { return };
         let address = self.loaded.captured(row).iter().find(|value| value.arg == 1 && value.status.is_whole());
         let path = address.map(|address| path(&address.bytes)).unwrap_or_default().into();
-        let connecting = Connecting { inode: inode.into(), from, done, path, unix };
+        let connecting = Connecting { inode: inode.into(), from, to, done, path, unix };
         self.step(to, ExchangeStep::Connects(Box::new(connecting)));
     }
 
@@ -467,7 +477,7 @@ fn of_operation(operation: &Operation<'_>, who: &Arc<Mover>, step: &mut impl FnM
                 number(file).filter(|_| done || operation.error == Some(u64::from(EINPROGRESS)))
             {
                 let path = Arc::default();
-                let connecting = Connecting { inode: inode.into(), from, done, path, unix };
+                let connecting = Connecting { inode: inode.into(), from, to, done, path, unix };
                 step(to, ExchangeStep::Connects(Box::new(connecting)));
             }
         }

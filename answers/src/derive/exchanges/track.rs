@@ -18,6 +18,9 @@ const CONNECTIONS: usize = 1 << 17;
 /// Most listening sockets, and other things of which only a few are expected.
 const KNOWN: usize = 1 << 17;
 
+/// With as many network namespaces an end is looked for in its own only.
+const NAMESPACES: usize = 1 << 10;
+
 /// Errors after which a connection moves nothing any more.
 const BROKEN: [u16; 11] = [32, 100, 101, 102, 103, 104, 107, 108, 110, 111, 113];
 
@@ -61,10 +64,12 @@ pub struct Move {
 /// An attempt to connect that did not fail.
 #[derive(Clone, Debug)]
 pub struct Connecting {
-    /// Inode of the socket.
+    /// Inode of the socket; of one that had a port before, [`Listener::port_key`].
     pub inode: Arc<[u8]>,
     /// When the call began, ns.
     pub from: u64,
+    /// When it returned, ns.
+    pub to: u64,
     /// The call returned a connection; else that was under way.
     pub done: bool,
     /// Path of the UNIX socket that it connected to; empty: it is one of TCP, or that is not known.
@@ -186,6 +191,8 @@ pub struct ExchangeTracker {
     dead: FxHashSet<u32>,
     losses: Losses,
     losses_of: FxHashMap<u32, Losses>,
+    /// Network namespaces that ends were in, up to [`NAMESPACES`].
+    namespaces: Vec<Option<u32>>,
     /// Sockets of TCP are named when they get their addresses.
     names: bool,
     /// What is left out.
@@ -214,7 +221,8 @@ impl ExchangeTracker {
                     self.make_room(ts, out);
                     // what comes next is not the first
                     self.accepted(&end, &key);
-                    self.open.insert(key.clone(), self.new_connection(&end));
+                    let new = self.new_connection(&end);
+                    self.open.insert(key.clone(), new);
                 }
                 if let Some(connection) = self.open.get_mut(&key) {
                     connection.blurs();
@@ -279,7 +287,10 @@ impl ExchangeTracker {
     }
 
     /// A new connection of which nothing but its end is known.
-    fn new_connection(&self, end: &Arc<StreamEnd>) -> ConnectionEnd {
+    fn new_connection(&mut self, end: &Arc<StreamEnd>) -> ConnectionEnd {
+        if self.namespaces.len() < NAMESPACES && !self.namespaces.contains(&end.namespace) {
+            self.namespaces.push(end.namespace);
+        }
         let side = match self.listener(end) {
             Some(_) => EndSide::Server,
             // who connects has no path, as a rule
@@ -314,6 +325,7 @@ impl ExchangeTracker {
                 remote: Arc::default(),
                 path: Arc::default(),
                 unix: true,
+                namespace: None,
             };
             let end = Arc::new(end);
             let mut new = self.new_connection(&end);
@@ -343,7 +355,14 @@ impl ExchangeTracker {
         let mut new = self.new_connection(&end);
         (new.sure, new.new, new.inode, new.last.2) = (true, true, Arc::clone(&inode), ts);
         new.socket = Some(socket).filter(|socket| *socket != 0);
-        match self.connecting.remove(&inode) {
+        let mut connecting = self.connecting.remove(&inode);
+        if connecting.is_none()
+            && let Some(port) = end.port_key()
+        {
+            // of a port that was left without a connection long ago this is another socket
+            connecting = self.connecting.remove(&port).filter(|connecting| connecting.to == ts);
+        }
+        match connecting {
             Some(connecting) => {
                 let done = connecting.done.then_some(ts);
                 let done = done.or_else(|| self.established.remove(&socket));
@@ -489,14 +508,27 @@ impl ExchangeTracker {
             }
         }
         if connection.side == EndSide::Unknown
-            && let Some(other) = connection.end.other()
-            && self.open.get(&other).is_some_and(|other| other.side == EndSide::Server)
+            && self.other(&connection.end).is_some_and(|other| other.side == EndSide::Server)
         {
             connection.side = EndSide::Client;
         }
         if connection.side != EndSide::Unknown && connection.unplaced != [false; 2] {
             connection.sure = false;
         }
+    }
+
+    /// The other end: in the same namespace, else the only one in another.
+    fn other(&self, end: &StreamEnd) -> Option<&ConnectionEnd> {
+        let addresses = end.other()?;
+        let in_one = |namespace| self.open.get(&EndKey { addresses: addresses.clone(), namespace });
+        if let Some(other) = in_one(end.namespace) {
+            return Some(other);
+        }
+        if self.namespaces.len() == NAMESPACES {
+            return None;
+        }
+        let mut others = self.namespaces.iter().filter(|one| **one != end.namespace).filter_map(|one| in_one(*one));
+        others.next().filter(|_| others.next().is_none())
     }
 
     /// Gives back what a connection still has.

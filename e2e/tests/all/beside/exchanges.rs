@@ -174,3 +174,81 @@ fn the_time_of_the_slowest_is_followed_to_the_next_server() {
     assert_eq!((&more[0]["slow"], &more[0]["of_slow"]), (&3.into(), &3.into()), "{more:?}");
     assert!(number(&more[0]["more_ns"]) >= 45_000_000, "{more:?}");
 }
+
+/// The script that has connections in several network namespaces.
+fn namespaces() -> &'static str {
+    concat!(env!("CARGO_MANIFEST_DIR"), "/workloads/namespaces.py")
+}
+
+/// What a connection of that script was: namespace and pid of the server, those of the client, exchanges, bytes in and out.
+fn connections(lab: &Lab) -> Vec<[u64; 7]> {
+    let text = fs::read_to_string(lab.path("log")).expect("log");
+    let line = |line: &str| {
+        let numbers: Vec<u64> = line.split(' ').map(|word| word.parse().expect("a number")).collect();
+        numbers.try_into().expect("seven numbers")
+    };
+    text.lines().map(line).collect()
+}
+
+/// Holds what the tape says of each server beside the script, and that it is never taken for the other one. How many servers more there are.
+fn assert_apart(lab: &Lab, without_times: u64) -> usize {
+    let rows = lab.analyze(&["requests", "t.tape", "--port", "8080", "--format", "json"]).expect(0).json();
+    let connections = connections(lab);
+    let more = rows.len() - connections.len();
+    for [namespace, _, _, _, exchanges, received, sent] in connections {
+        let of = |row: &&Value| row["server"] == format!(":8080@{namespace}");
+        let row = rows.iter().find(of).unwrap_or_else(|| panic!("{namespace}: {rows:?}"));
+        let told = ["exchanges", "timed", "errors", "received_bytes", "sent_bytes"].map(|name| number(&row[name]));
+        assert_eq!(told, [exchanges, exchanges - without_times, 0, received, sent], "{row}");
+    }
+    more
+}
+
+#[test]
+fn equal_addresses_in_two_network_namespaces_are_two_connections() {
+    let Some(lab) = Lab::beside() else { return };
+    lab.record("t.tape", &[], &["python3", "-B", namespaces(), "alone"]).expect(0);
+    lab.assert_whole("t.tape");
+    assert_eq!(assert_apart(&lab, 0), 0);
+    let found = assert_ends(&lab);
+    assert_eq!(found, 8, "both ends are in one namespace");
+}
+
+/// Holds the other ends of all exchanges beside the script: none is the wrong one. How many have one.
+fn assert_ends(lab: &Lab) -> usize {
+    let slowest = ["requests", "t.tape", "--port", "8080", "--slowest", "99", "--format", "json"];
+    let rows = lab.analyze(&slowest).expect(0).json();
+    let clients: BTreeMap<u64, u64> =
+        connections(lab).into_iter().map(|[_, server, _, client, ..]| (server, client)).collect();
+    let known = rows.iter().filter(|row| !row["peer"].is_null());
+    known.map(|row| assert_eq!(number(&row["peer"]["pid"]), clients[&number(&row["pid"])], "{row}")).count()
+}
+
+#[test]
+fn ends_in_two_network_namespaces_are_joined_if_no_other_may_be_meant() {
+    let Some(lab) = Lab::beside() else { return };
+    for pairs in [1, 2] {
+        lab.record("t.tape", &[], &["python3", "-B", namespaces(), "between", &pairs.to_string()]).expect(0);
+        lab.assert_whole("t.tape");
+        assert_eq!(assert_apart(&lab, 0), 0);
+        let found = assert_ends(&lab);
+        assert!(pairs > 1 || found == 3, "{found}");
+    }
+}
+
+#[test]
+fn namespaces_of_sockets_from_before_are_known() {
+    let Some(lab) = Lab::beside() else { return };
+    let dir = lab.dir().to_str().expect("a path").to_owned();
+    let program = Background::start(lab.command("python3").args(["-B", namespaces(), "alone", "2", &dir]));
+    lab.until("connections", || lab.path("ready").exists());
+    let record = lab.attach("t.tape", &["--comm", "python3"]);
+    // until the descriptors of all were listed it is not known what calls are on
+    std::thread::sleep(Duration::from_secs(1));
+    fs::write(lab.path("go"), "").expect("go");
+    program.wait().expect(0);
+    record.stop(libc::SIGINT).expect(0);
+    lab.assert_whole("t.tape");
+    // the first exchange of each was perhaps under way; other tests have such processes too
+    assert_apart(&lab, 1);
+}

@@ -90,7 +90,8 @@ fn an_exchange_is_from_the_first_read_after_a_write_to_the_last_write() {
 #[test]
 fn who_connected_is_the_client() {
     let mut tape = Tape { tracker: ExchangeTracker::new(true), out: Vec::new() };
-    let connecting = |done| Connecting { inode: b"9"[..].into(), from: 2, done, path: Arc::default(), unix: false };
+    let connecting =
+        |done| Connecting { inode: b"9"[..].into(), from: 2, to: 6, done, path: Arc::default(), unix: false };
     tape.step(6, ExchangeStep::Connects(Box::new(connecting(true))))
         .step(6, ExchangeStep::Named(end(CLIENT), b"9"[..].into(), 3));
     let calls =
@@ -239,11 +240,58 @@ fn a_name_is_used_again() {
 }
 
 #[test]
+fn equal_addresses_in_two_namespaces_are_two_connections() {
+    let (inside, other) = (format!("{SERVER}@7"), format!("{CLIENT}@8"));
+    let mut tape = Tape::accepted();
+    tape.step(2, ExchangeStep::Accepts(listener("TCP:[0.0.0.0:80]@7")));
+    tape.step(2, ExchangeStep::Named(end(&inside), b"8"[..].into(), 4));
+    tape.reads(5, 10, 1).came(&inside, ByteFlow::In, (5, 11), some(2), 300);
+    tape.came(&inside, ByteFlow::Out, (12, 13), some(4), 300).writes(20, 21, 3);
+    tape.tracker.finish(100, &mut tape.out);
+    tape.out.sort_by_key(|one| one.begin);
+    assert_eq!(tape.text(), "10 0/10/1 1>3, 11 0/1/1 2>4");
+    assert_eq!(tape.tracker.left_out, LeftOutEnds::default());
+    // who asks the only server of these addresses is a client in another namespace; with two servers that is not known
+    for (servers, sides) in [(&[SERVER][..], "Client"), (&[SERVER, &inside], "")] {
+        let mut tape = Tape { tracker: ExchangeTracker::new(true), out: Vec::new() };
+        tape.step(0, ExchangeStep::Listens(listener("TCP:[0.0.0.0:80]")));
+        tape.step(0, ExchangeStep::Listens(listener("TCP:[0.0.0.0:80]@7")));
+        for server in servers {
+            tape.came(server, ByteFlow::In, (0, 1), some(1), 100).came(server, ByteFlow::Out, (2, 3), some(1), 100);
+        }
+        tape.came(&other, ByteFlow::Out, (4, 5), some(1), 200).came(&other, ByteFlow::In, (6, 7), some(1), 200);
+        tape.tracker.finish(100, &mut tape.out);
+        let of_clients = tape.out.iter().filter(|one| one.end.namespace == Some(8));
+        let found: Vec<String> = of_clients.map(|one| format!("{:?}", one.side)).collect();
+        assert_eq!(found.join(" "), sides, "{servers:?}");
+        assert_eq!(tape.tracker.left_out.sides, u64::from(servers.len() > 1));
+    }
+}
+
+#[test]
+fn a_client_may_have_a_port_before_it_connects() {
+    let mut tape = Tape { tracker: ExchangeTracker::new(true), out: Vec::new() };
+    let port = listener("TCP:[0.0.0.0:5000]").port_key().expect("a port");
+    let connecting = Connecting { inode: port, from: 2, to: 6, done: true, path: Arc::default(), unix: false };
+    tape.step(6, ExchangeStep::Connects(Box::new(connecting.clone())))
+        .step(6, ExchangeStep::Named(end(CLIENT), b"9"[..].into(), 3));
+    tape.came(CLIENT, ByteFlow::Out, (7, 8), some(1), 200).came(CLIENT, ByteFlow::In, (9, 10), some(2), 200);
+    assert_eq!(tape.text(), "7 1/2/0 2>1");
+    assert_eq!(tape.out[0].connect, Some(4));
+    // another socket with that port later
+    let mut tape = Tape { tracker: ExchangeTracker::new(true), out: Vec::new() };
+    tape.step(6, ExchangeStep::Connects(Box::new(connecting)));
+    tape.step(50, ExchangeStep::Named(end(CLIENT), b"10"[..].into(), 4));
+    tape.came(CLIENT, ByteFlow::Out, (51, 52), some(1), 200).came(CLIENT, ByteFlow::In, (53, 54), some(2), 200);
+    assert_eq!((tape.text(), tape.tracker.left_out.sides), (String::new(), 1));
+}
+
+#[test]
 fn ends_of_unix_sockets_are_known_by_their_inodes() {
     let mut tape = Tape { tracker: ExchangeTracker::new(true), out: Vec::new() };
     let (server, early, client) = ("UNIX-STREAM:[17->18,\"/x\"]", "UNIX-STREAM:[18]", "UNIX-STREAM:[18->17]");
     let path: Arc<[u8]> = b"/x"[..].into();
-    let connecting = Connecting { inode: b"18"[..].into(), from: 1, done: true, path, unix: true };
+    let connecting = Connecting { inode: b"18"[..].into(), from: 1, to: 3, done: true, path, unix: true };
     tape.step(3, ExchangeStep::Connects(Box::new(connecting)));
     tape.came(early, ByteFlow::Out, (4, 5), some(1), 200);
     tape.step(6, ExchangeStep::Accepts(listener("UNIX-STREAM:[9,\"/x\"]")));
@@ -253,7 +301,7 @@ fn ends_of_unix_sockets_are_known_by_their_inodes() {
     tape.tracker.finish(100, &mut tape.out);
     tape.out.sort_by_key(|one| (one.side == EndSide::Client, one.begin));
     assert_eq!(tape.text(), "8 0/1/1 1>2, 20 0/1/1 1>2, 4 1/7/0 2>1");
-    assert_eq!(tape.out[2].end.other(), Some(tape.out[0].end.key()));
+    assert_eq!(tape.out[2].end.other(), Some(tape.out[0].end.key().addresses));
     // another one with that path was there before
     let mut tape = Tape { tracker: ExchangeTracker::new(true), out: Vec::new() };
     tape.step(6, ExchangeStep::Listens(listener("UNIX-STREAM:[9,\"/x\"]")));
