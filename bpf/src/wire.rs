@@ -20,8 +20,8 @@ pub use types::{
 
 pub use crate::values::{
     block_layer::*, capture_arg::*, cgroup_flags::*, fault_flags::*, fault_memory::*, file_flags::*, filter::*,
-    lock_flags::*, net_flags::*, operation_flags::*, signal_kind::*, snap_call::*, snap_match::*, stack_flags::*,
-    stay_flags::*, switch_flags::*, syscall_flags::*, task_flags::*, task_reason::*, wakeup_flags::*,
+    lock_flags::*, net_flags::*, operation_flags::*, segment_flags::*, signal_kind::*, snap_call::*, snap_match::*,
+    stack_flags::*, stay_flags::*, switch_flags::*, syscall_flags::*, task_flags::*, task_reason::*, wakeup_flags::*,
 };
 
 macro_rules! records {
@@ -84,6 +84,7 @@ const _: () = assert!(size_of::<Ancestor>() == 32);
 const _: () = assert!(size_of::<Net>() == 104);
 const _: () = assert!(size_of::<Tcp>() == 192);
 const _: () = assert!(size_of::<Incident>() == 112);
+const _: () = assert!(size_of::<Segment>() == 24);
 const _: () = assert!(size_of::<Operation>() == 104);
 const _: () = assert!(size_of::<Row>() == 48);
 const _: () = assert!(size_of::<Fault>() == 104);

@@ -312,6 +312,17 @@ crate::tables! {
 }
 
 crate::tables! {
+    /// A segment came to a TCP connection by which something begins or ends for the program that has it; others have no row.
+    pub SOCKET_SEGMENT = "socket:segment" {
+        ts: Time "when the kernel gave it to the socket: while a call holds that, when the call lets it go"
+        socket: Wide "the connection's number in sock:inet_sock_set_state"
+        begins: Flag "its bytes are the next, all before them were read, and nothing has come since something was sent"
+        acks: Flag "it acknowledges all that was written"
+        frees: Flag "it acknowledges a part, and what is left to send, one segment at most, was held back until now"
+    }
+}
+
+crate::tables! {
     /// What the kernel has counted of a TCP connection, as ss -i prints it: since it began, also if that was before the recording. A kernel without one of these counts has no rows.
     pub SOCKET_TCP = "socket:tcp" {
         ts: Time "when it was read"
@@ -449,6 +460,7 @@ pub const OWN: &[Recorded] = &[
     Recorded { family: Family::Process, def: &CGROUP_MEMBER },
     Recorded { family: Family::Process, def: &RECORD_TRIGGER },
     Recorded { family: Family::Net, def: &SOCKET_TCP },
+    Recorded { family: Family::Net, def: &SOCKET_SEGMENT },
     Recorded { family: Family::Net, def: &SOCKET_RETRANSMIT },
     Recorded { family: Family::Net, def: &SOCKET_ERROR },
     Recorded { family: Family::Fault, def: &FAULT_MAJOR },

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use systape_format::SegmentBuilder;
-use systape_format::families::SOCKET_NAME;
+use systape_format::families::{SOCKET_NAME, SOCKET_SEGMENT};
 use systape_format::model::{ByteStatus, CallState, Gap, Switch, Task, Wakeup};
 use systape_format::tables::Field;
 
@@ -114,12 +114,25 @@ fn name(builder: &mut SegmentBuilder, us: u64, tid: u32, (inode, number): (u64, 
     builder.push_table_row(&Arc::new(SOCKET_NAME.clone()), OPEN + us * US, &fields).unwrap();
 }
 
+/// A row of socket:segment: whether it begins, acknowledges all, frees the rest.
+fn segment(builder: &mut SegmentBuilder, us: u64, number: u64, says: [bool; 3]) {
+    let [begins, acks, frees] = says.map(|says| Field::Number(u64::from(says)));
+    let fields = [Field::Number(number), begins, acks, frees];
+    builder.push_table_row(&Arc::new(SOCKET_SEGMENT.clone()), OPEN + us * US, &fields).unwrap();
+}
+
 /// Writes it.
 pub fn write(path: &Path, gaps: &[Gap]) {
     let mut tape = Tape::create(path);
     tape.segment_with(558, &first(), gaps, |builder| {
         name(builder, 70, 200, (21, 0), ["10.0.0.1:5000", "10.0.0.1:80"]);
-        name(builder, 90, 101, (22, 0), ["10.0.0.1:80", "10.0.0.1:5000"]);
+        name(builder, 90, 101, (22, 3), ["10.0.0.1:80", "10.0.0.1:5000"]);
+        // before it was read; the rest of the answer is held back, and arrives; the next one comes late
+        segment(builder, 98, 3, [true, false, false]);
+        segment(builder, 325, 3, [false, false, true]);
+        segment(builder, 326, 3, [false, true, false]);
+        segment(builder, 352, 3, [true, false, false]);
+        segment(builder, 389, 3, [false, true, false]);
         name(builder, 398, 101, (23, 0), ["10.0.0.1:80", "10.0.0.9:6000"]);
     });
     tape.segment(1_100, &second(), &[]);

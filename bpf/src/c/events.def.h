@@ -71,6 +71,7 @@ KIND(SIGNAL, Signal, wire_signal, ts, Tail, "A signal was sent or taken, or the 
 KIND(NET, Net, wire_net, ts, Fixed, "A socket changed its state.")
 KIND(TCP, Tcp, wire_tcp, net.ts, Fixed, "A TCP connection was closed, or is open when the recording begins or ends: what it did.")
 KIND(INCIDENT, Incident, wire_incident, net.ts, Fixed, "A socket sent a segment again, or got an error.")
+KIND(SEGMENT, Segment, wire_segment, ts, Fixed, "A segment came to a TCP connection by which something begins or ends for its program.")
 KIND(OPERATION, Operation, wire_operation, row.ts, Fixed, "An operation of io_uring or io_submit begins, or ended.")
 KIND(FAULT, Fault, wire_fault, row.ts, Fixed, "A page fault of a program began, or a major one is over.")
 KIND(TRACEPOINT, Tracepoint, wire_tracepoint, row.ts, Tail, "An event of a tracepoint that was asked for by name.")
@@ -171,6 +172,7 @@ RUN(check_io, Block, "raw_tp", Always,
 
 TRACEPOINT(inet_sock_set_state, Net, inet_sock_set_state, 0, OneOf, Family)
 TRACEPOINT(tcp_retransmit_skb, Net, tcp_retransmit_skb, 0, IfThere, Alone("segments sent again are not listed"))
+TRACEPOINT(tcp_probe, Net, tcp_probe, 2, IfThere, Alone("when bytes came to connections, and when they had arrived, is not known"))
 TRACEPOINT(inet_sk_error_report, Net, inet_sk_error_report, 0, IfThere, Alone("errors of sockets are not listed"))
 ITERATOR(walk_files, Net, "iter/task_file", struct bpf_iter__task_file, IfAsked, Family) /* which sockets are the targets' */
 

@@ -633,6 +633,8 @@ struct socket {
 
 struct sk_buff {
 	struct sock *sk;
+	unsigned int len;
+	unsigned char *data;
 };
 
 struct socket_alloc {
@@ -687,6 +689,12 @@ struct tcp_sock {
 	struct minmax rtt_min;
 	u32 snd_cwnd;
 	u32 mss_cache;
+	u32 rcv_nxt;
+	u32 copied_seq;
+	u32 snd_una;
+	u32 snd_nxt;
+	u32 write_seq;
+	u32 lsndtime;
 };
 
 struct request_sock {
@@ -698,8 +706,13 @@ struct request_sock_queue {
 	struct request_sock *rskq_accept_head;
 };
 
+struct received {
+	u32 lrcvtime;
+};
+
 struct inet_connection_sock {
 	struct request_sock_queue icsk_accept_queue;
+	struct received icsk_ack; /* without a type of its own there */
 };
 
 struct io_cmd_data {

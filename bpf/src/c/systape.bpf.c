@@ -33,6 +33,7 @@
 #include "signals.bpf.h"
 #include "block.bpf.h"
 #include "net.bpf.h"
+#include "segments.bpf.h"
 #include "fault.bpf.h"
 #include "tracepoints.bpf.h"
 #include "lock.bpf.h"

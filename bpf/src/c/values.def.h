@@ -244,6 +244,12 @@ VALUE(, NET_STOP, 8, "With NET_FOUND.")
 VALUE(, NET_RETRANSMIT, 16, "No change: a segment was sent again.")
 END
 
+GROUP(segment_flags, u16, "`hdr.flags` of a segment.")
+VALUE(, SEGMENT_BEGINS, 1, "The first bytes since all before were read, and something was sent.")
+VALUE(, SEGMENT_ACKS, 2, "All that was written is acknowledged.")
+VALUE(, SEGMENT_FREES, 4, "What was written and held back, one segment at most, may leave now.")
+END
+
 GROUP(block_layer, u8, "`Block::layer`.")
 VALUE(, BLOCK_LAYER_REQUEST, 1, "A request.")
 VALUE(, BLOCK_LAYER_BIO, 2, "A bio.")

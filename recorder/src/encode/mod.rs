@@ -402,6 +402,7 @@ impl Assembler {
             Record::Signal(s) => signals::record(&s, world, rows),
             Record::Net(n) => self.sockets.record(&n, world, rows),
             Record::Tcp(t) => self.sockets.tcp(&t, world, rows),
+            Record::Segment(s) => self.sockets.segment(&s, rows),
             Record::Incident(i) => self.sockets.incident(&i, world, rows),
             Record::Operation(w) => self.operations.record(&w, &mut self.paths, world, rows),
             Record::Probe(r, strings) => self.probes.record(&r, strings, world, rows),

@@ -1,5 +1,5 @@
-//! State changes of sockets, and what else happens to them: rows of the tables `socket:tcp`, `socket:retransmit` and
-//! `socket:error`.
+//! State changes of sockets, and what else happens to them: rows of the tables `socket:tcp`, `socket:segment`, `socket:retransmit`
+//! and `socket:error`.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use systape_abi::tcp;
 use systape_bpf::{NET_ERROR_AFTER, wire};
-use systape_format::families::{SOCKET_ERROR, SOCKET_RETRANSMIT, SOCKET_TCP};
+use systape_format::families::{SOCKET_ERROR, SOCKET_RETRANSMIT, SOCKET_SEGMENT, SOCKET_TCP};
 use systape_format::model::{Family, NetState};
 use systape_format::table::TableDef;
 use systape_format::tables::Field;
@@ -40,13 +40,14 @@ pub(super) struct TrackedSockets {
     tcp: Arc<TableDef>,
     retransmit: Arc<TableDef>,
     error: Arc<TableDef>,
+    segment: Arc<TableDef>,
 }
 
 impl Default for TrackedSockets {
     fn default() -> Self {
-        let [tcp, retransmit, error] =
-            [&SOCKET_TCP, &SOCKET_RETRANSMIT, &SOCKET_ERROR].map(|def| Arc::new(def.clone()));
-        Self { open: FxHashMap::default(), closed: VecDeque::new(), last: 0, tcp, retransmit, error }
+        let [tcp, retransmit, error, segment] =
+            [&SOCKET_TCP, &SOCKET_RETRANSMIT, &SOCKET_ERROR, &SOCKET_SEGMENT].map(|def| Arc::new(def.clone()));
+        Self { open: FxHashMap::default(), closed: VecDeque::new(), last: 0, tcp, retransmit, error, segment }
     }
 }
 
@@ -186,6 +187,17 @@ impl TrackedSockets {
             Field::Number(u64::from(t.has_fin != 0)),
         ];
         rows.beside(&self.tcp, n.ts, &fields);
+    }
+
+    /// A segment came by which something begins or ends.
+    pub(super) fn segment(&mut self, s: &wire::Segment, rows: &mut Rows) {
+        let number = self.find(s.socket);
+        if number == 0 || rows.sheds(Family::Net, s.ts) {
+            return;
+        }
+        let flag = |flag: u16| Field::Number(u64::from(s.hdr.flags & flag != 0));
+        let [begins, acks, frees] = [wire::SEGMENT_BEGINS, wire::SEGMENT_ACKS, wire::SEGMENT_FREES].map(flag);
+        rows.beside(&self.segment, s.ts, &[Field::Number(number), begins, acks, frees]);
     }
 
     /// A segment was sent again, or a socket got an error.

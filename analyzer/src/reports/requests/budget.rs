@@ -194,7 +194,7 @@ fn times(context: &mut Context<'_>, exchanges: &[(&Exchange, u64)], askers: &Ask
     let tape = context.question.tape;
     let session = tape.session();
     let calls = in_session(session, Family::Syscall);
-    let spans_of = |(exchange, ns): &(&Exchange, u64)| (exchange.begin, exchange.begin.saturating_add(*ns));
+    let spans_of = |(exchange, ns): &(&Exchange, u64)| (exchange.since(), exchange.since().saturating_add(*ns));
     let from = exchanges.iter().map(|one| spans_of(one).0).min().unwrap_or(0);
     let to = exchanges.iter().map(|one| spans_of(one).1).max().unwrap_or(0).min(tape.complete_until());
     // whom a thread waited for is not known before: nobody is left out
@@ -353,7 +353,7 @@ impl Budgets {
         let rows = slow.iter().zip(&self.slow).enumerate().flat_map(|(at, (slow, times))| {
             sorted(times).into_iter().map(move |(key, ns)| {
                 let mut row = Row::new(&WHERE);
-                row.set("rank", at + 1).set("ts_ns", slow.exchange.begin.wrapping_sub(open) as i64);
+                row.set("rank", at + 1).set("ts_ns", slow.exchange.since().wrapping_sub(open) as i64);
                 row.bound("exchange_ns", slow.ns, slow.goes_on);
                 row.set("total_ns", ns).set("share", ns as f64 / slow.ns.max(1) as f64);
                 fill(&mut row, key);

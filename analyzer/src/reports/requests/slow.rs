@@ -51,7 +51,7 @@ impl Slow {
 
     /// What makes the order: the slowest, then the first.
     fn rank(&self) -> (u64, Reverse<u64>, Reverse<EndKey>) {
-        (self.ns, Reverse(self.exchange.begin), Reverse(self.exchange.end.key()))
+        (self.ns, Reverse(self.exchange.since()), Reverse(self.exchange.end.key()))
     }
 }
 
@@ -99,7 +99,7 @@ impl Slowest {
                 self.spread.add(phases.whole());
                 phases.whole()
             }
-            None if goes_on => until.saturating_sub(exchange.begin),
+            None if goes_on => until.saturating_sub(exchange.since()),
             None => return,
         };
         if self.heap.len() >= most && self.heap.peek().is_some_and(|Reverse(least)| least.ns > ns) {
@@ -121,7 +121,7 @@ pub(super) struct SlowText<'a> {
 impl SlowText<'_> {
     /// Head of its budget: `0.351827: 13.786 ms of python3[12913]`.
     pub(super) fn head(&self, slow: &Slow) -> String {
-        let time = self.stamps.text(TIME, slow.exchange.begin);
+        let time = self.stamps.text(TIME, slow.exchange.since());
         let ms = millis(slow.ns, mark::at_least(slow.goes_on));
         format!("{}: {ms} ms of {}", time.trim(), task_text(&slow.exchange.actor().task))
     }

@@ -23,13 +23,16 @@ use systape_events::values::words::{bytes, errno_text, escaped};
 systape_format::tables! {
     /// With `--slowest` one row for each of the slowest exchanges, the slowest first; those that were under way at the end are as old as they were then.
     pub SLOWEST = "requests_slowest" {
-        ts_ns: Time key "when it began: at a server when its first read returned, with `--client` when the first write began"
+        ts_ns: Time key "when it began: at a server when its first bytes came, or if that is not known when its first read returned, with `--client` when the first write began"
         time: Word "the same as RFC 3339, UTC; null: the tape has no clock sample"
         time_uncertain_ns: Duration "how far apart the two times are that `time` may be; null: it is known"
-        total_ns ? AtLeast: Duration "how long it took: to the return of the last write, with `--client` of the last read"
+        total_ns ? AtLeast: Duration "how long it took: until the last byte could leave, or if that is not known to the return of the last write, with `--client` of the last read"
+        queue_ns: Duration "at a server: from when the first bytes came to the return of the first read; null: not known, as of a UNIX socket, or `--client`"
         receive_ns: Duration "at a server: to the last read before the answer; with `--client` from the first read to the last; null: not known"
         serve_ns: Duration "at a server: from the last read to the beginning of the answer; null: not known, or `--client`"
         send_ns: Duration "at a server: from there to the return of the last write; with `--client` from the first write to the last; null: not known"
+        held_ns: Duration "at a server: from there until the kernel could send the last byte; null: not known, or `--client`"
+        drain_ns: Duration "at a server: from the return of the last write until the other end had acknowledged all of the answer; null: not known, or `--client`"
         connect_ns: Duration "with `--client`: how long it took to connect, before the first exchange of a connection; null: another one, or not known"
         wait_ns: Duration "with `--client`: from the last write to the return of the first read; null: not known"
         received_bytes ? AtLeast: Wide "bytes that this end read"
@@ -106,11 +109,14 @@ pub(super) fn run(
     }
     let client = wanted.side == EndSide::Client;
     let stamps = context.stamps();
-    let parts = if client { ["connect", "send", "wait", "receive"] } else { ["", "receive", "serve", "send"] };
+    let parts: &[&str] = match client {
+        true => &["connect", "send", "wait", "receive"],
+        false => &["queue", "receive", "serve", "send", "held"],
+    };
     let mut table = Table::default().number(stamps.heading(TIME).trim()).number("ms");
-    table = parts.into_iter().filter(|part| !part.is_empty()).fold(table, Table::number).number("in").number("out");
+    table = parts.iter().fold(table, |table, part| table.number(part)).number("in").number("out");
     table = table.word("error").word("thread").word(if client { "server" } else { "client" }).word("other end");
-    let mut table = table.leaving(&["in", "out", "connect", "other end", "error"]);
+    let mut table = table.leaving(&["in", "out", "connect", "held", "other end", "error"]);
     rows.iter().for_each(|slow| table.row(cells(slow, client, &stamps)));
     table.print(out)?;
     let least = mark::at_least(short);
@@ -130,7 +136,7 @@ pub(super) fn run(
 /// The time of `slow` for `--time`: seconds since `open`, not later than it began and not earlier than it ended.
 fn around(slow: &Slow, open: u64) -> (String, String) {
     let at = |us: u64| format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
-    let from = slow.exchange.begin.saturating_sub(open);
+    let from = slow.exchange.since().saturating_sub(open);
     (at(from / 1000), at(from.saturating_add(slow.ns).div_ceil(1000)))
 }
 
@@ -188,11 +194,12 @@ fn row<'r>(slow: &'r Slow, times: &ShownTimes<'_>) -> Row<'r> {
     let [asking, between, answering] =
         [phases.map(|p| p.asking), phases.map(|p| p.between), phases.map(|p| p.answering)];
     let mut row = Row::new(&SLOWEST);
-    row.set("ts_ns", times.since(exchange.begin)).time("time", Some(exchange.begin), times);
+    row.set("ts_ns", times.since(exchange.since())).time("time", Some(exchange.since()), times);
     row.bound("total_ns", *ns, *goes_on);
-    row.set("receive_ns", if client { answering } else { asking });
+    row.set("queue_ns", phases.and_then(|p| p.queued)).set("receive_ns", if client { answering } else { asking });
     row.set("serve_ns", between.filter(|_| !client));
     row.set("send_ns", if client { asking } else { answering });
+    row.set("held_ns", phases.and_then(|p| p.held)).set("drain_ns", phases.and_then(|p| p.drain));
     row.set("connect_ns", exchange.connect).set("wait_ns", between.filter(|_| client));
     row.bound("received_bytes", exchange.received.bytes, exchange.received.short || *goes_on);
     row.bound("sent_bytes", exchange.sent.bytes, exchange.sent.short || *goes_on);
@@ -217,15 +224,16 @@ fn cells(slow: &Slow, client: bool, stamps: &Stamps) -> Vec<String> {
     let Slow { ns, goes_on, exchange, other, .. } = slow;
     let time = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| millis(ns, ""));
     let phases = exchange.phases();
-    let mut cells = vec![stamps.text(TIME, exchange.begin).trim().to_owned(), millis(*ns, mark::at_least(*goes_on))];
-    if client {
-        cells.push(time(exchange.connect));
-    }
+    let mut cells = vec![stamps.text(TIME, exchange.since()).trim().to_owned(), millis(*ns, mark::at_least(*goes_on))];
+    cells.push(time(if client { exchange.connect } else { phases.and_then(|phases| phases.queued) }));
     cells.extend([
         time(phases.map(|phases| phases.asking)),
         time(phases.map(|phases| phases.between)),
         time(phases.map(|phases| phases.answering)),
     ]);
+    if !client {
+        cells.push(time(phases.and_then(|phases| phases.held)));
+    }
     let size = |amount: Amount| format!("{}{}", mark::at_least(amount.short || *goes_on), bytes(amount.bytes));
     cells.extend([size(exchange.received), size(exchange.sent)]);
     cells.push(trouble(exchange).unwrap_or_else(|| "-".to_owned()));

@@ -43,10 +43,14 @@ systape_format::tables! {
         rate ? OfKnown: Real "exchanges a second of the time asked for"
         received_bytes ? AtLeast: Wide "bytes that the server read"
         sent_bytes ? AtLeast: Wide "bytes that it wrote"
-        p50_ns ? OfKnown: Duration "the whole of it: half of the exchanges took no longer; null: none has times"
+        p50_ns ? OfKnown: Duration "the whole of it, of TCP from when its bytes came until the last byte of the answer could leave, else between calls: half of the exchanges took no longer; null: none has times"
         p90_ns ? OfKnown: Duration "90 % did"
         p99_ns ? OfKnown: Duration "99 % did"
         max_ns ? AtLeast: Duration "the longest"
+        queue_p50_ns ? OfKnown: Duration "from when the first bytes came to the return of the first read; null: known of none, as of UNIX sockets"
+        queue_p90_ns ? OfKnown: Duration "likewise"
+        queue_p99_ns ? OfKnown: Duration "likewise"
+        queue_max_ns ? AtLeast: Duration "likewise"
         receive_p50_ns ? OfKnown: Duration "from the first read to the last read before the answer: the client's time; see `p50_ns`"
         receive_p90_ns ? OfKnown: Duration "likewise"
         receive_p99_ns ? OfKnown: Duration "likewise"
@@ -59,6 +63,14 @@ systape_format::tables! {
         send_p90_ns ? OfKnown: Duration "likewise"
         send_p99_ns ? OfKnown: Duration "likewise"
         send_max_ns ? AtLeast: Duration "likewise"
+        held_p50_ns ? OfKnown: Duration "from there until the kernel could send the last byte (Nagle's algorithm, a full window); null: known of none"
+        held_p90_ns ? OfKnown: Duration "likewise"
+        held_p99_ns ? OfKnown: Duration "likewise"
+        held_max_ns ? AtLeast: Duration "likewise"
+        drain_p50_ns ? OfKnown: Duration "from the return of the last write until the other end had acknowledged all of the answer, which it may delay: no part of the whole; null: known of none"
+        drain_p90_ns ? OfKnown: Duration "likewise"
+        drain_p99_ns ? OfKnown: Duration "likewise"
+        drain_max_ns ? AtLeast: Duration "likewise"
     }
     /// Sums of exchanges, seen from the end that connected.
     pub CLIENT_SUMS = "requests_client_sums" {
@@ -235,15 +247,36 @@ impl<'a> ShownServer<'a> {
     }
 
     fn headings(&self) -> Table {
-        let parts = if self.client { ["wait p99", "receive p99"] } else { ["serve p99", "send p99"] };
-        let first = if self.client { "send p99" } else { "receive p99" };
-        let words = ["exchanges", "/s", "p50 ms", "p90 ms", "p99 ms", "max ms", first, parts[0], parts[1], "in", "out"];
-        let table = words.into_iter().fold(Table::default(), Table::number).number("errors").number("timed");
+        let parts: &[&str] = match self.client {
+            true => &["send p99", "wait p99", "receive p99"],
+            false => &["queue p99", "receive p99", "serve p99", "send p99", "held p99"],
+        };
+        let times = ["exchanges", "/s", "p50 ms", "p90 ms", "p99 ms", "max ms"];
+        let words = times.iter().chain(parts).chain(&["in", "out", "errors", "timed"]);
+        let table = words.fold(Table::default(), |table, word| table.number(word));
         let table = match self.keyed {
             Keyed::Server => table.word("comm").word("server"),
             Keyed::By(by, _) => by.iter().fold(table, |table, by| table.word(by.heading())),
         };
-        table.leaving(&["in", "out", parts[1], "/s", "timed", first, "p90 ms", "comm", parts[0], "max ms"])
+        // the first to leave a narrow terminal first
+        let leaving: &[&str] = match self.client {
+            true => &["in", "out", "receive p99", "/s", "timed", "send p99", "p90 ms", "comm", "wait p99", "max ms"],
+            false => &[
+                "in",
+                "out",
+                "send p99",
+                "/s",
+                "timed",
+                "receive p99",
+                "p90 ms",
+                "held p99",
+                "comm",
+                "queue p99",
+                "serve p99",
+                "max ms",
+            ],
+        };
+        table.leaving(leaving)
     }
 
     fn rate(&self, sum: &ExchangeSums) -> f64 {
@@ -270,13 +303,23 @@ impl<'a> ShownServer<'a> {
         row.bound("rate", self.rate(sum), short);
         row.bound("received_bytes", sum.received.0, short || sum.received.1);
         row.bound("sent_bytes", sum.sent.0, short || sum.sent.1);
-        let parts: [(&str, &Spread); 4] = if self.client {
-            [("connect_", &sum.connect), ("send_", &sum.asking), ("wait_", &sum.between), ("receive_", &sum.answering)]
-        } else {
-            [("", &sum.whole), ("receive_", &sum.asking), ("serve_", &sum.between), ("send_", &sum.answering)]
+        let parts: &[(&str, &Spread)] = match self.client {
+            true => &[
+                ("connect_", &sum.connect),
+                ("send_", &sum.asking),
+                ("wait_", &sum.between),
+                ("receive_", &sum.answering),
+            ],
+            false => &[
+                ("queue_", &sum.queued),
+                ("receive_", &sum.asking),
+                ("serve_", &sum.between),
+                ("send_", &sum.answering),
+                ("held_", &sum.held),
+                ("drain_", &sum.drain),
+            ],
         };
-        let whole = self.client.then_some(("", &sum.whole));
-        for (name, spread) in whole.into_iter().chain(parts) {
+        for (name, spread) in [("", &sum.whole)].iter().chain(parts) {
             for (word, permille) in [("p50", 500), ("p90", 900), ("p99", 990)] {
                 row.bound(&format!("{name}{word}_ns"), spread.quantile(permille), short);
             }
@@ -297,7 +340,11 @@ impl<'a> ShownServer<'a> {
         let mut cells = vec![count(sum.count), format!("{about}{:.1}", self.rate(sum))];
         cells.extend([500, 900, 990].map(|permille| time(&sum.whole, permille)));
         cells.push(max);
-        cells.extend([&sum.asking, &sum.between, &sum.answering].map(|spread| time(spread, 990)));
+        let parts: &[&Spread] = match self.client {
+            true => &[&sum.asking, &sum.between, &sum.answering],
+            false => &[&sum.queued, &sum.asking, &sum.between, &sum.answering, &sum.held],
+        };
+        cells.extend(parts.iter().map(|spread| time(spread, 990)));
         cells.extend([size(sum.received), size(sum.sent), count(sum.troubles), count(sum.timed)]);
         match self.keyed {
             Keyed::Server => {

@@ -3,7 +3,8 @@
 //! At the end that accepted a connection an exchange is from its first read with bytes after a write to its last write before the next
 //! read; at the end that connected, from its first write after a read to its last read before the next write. The calls do not know the
 //! protocol: requests that are sent at once (pipelining), or side by side in one connection (HTTP/2), are one exchange or several by
-//! chance. So they are called exchanges. When bytes arrived, and when the other end got them, is not on the tape either.
+//! chance. So they are called exchanges. Of TCP segments say when the first bytes came, how long the last ones were held back, and when
+//! the other end had them all.
 //!
 //! [`ends`] knows the names of ends, [`read`] makes steps of a tape's calls and other events, [`track`] follows them in order of time with
 //! bounded memory, whichever threads and processes take part, and by whatever descriptors. [`sums`] adds exchanges up.
@@ -111,6 +112,21 @@ pub struct Exchange {
     pub passes: bool,
     /// Path of the socket that a client connected to; empty: none, or not known.
     pub to: Arc<[u8]>,
+    /// When the first bytes of what was asked came, at a server; None: not known, as of a UNIX socket.
+    pub arrived: Option<u64>,
+    /// When the last write of the answer began, at a server; 0: there was none.
+    pub wrote: u64,
+    /// What became of the answer, at a server; None: not known.
+    pub sent_off: Option<SentOff>,
+}
+
+/// What became of what was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SentOff {
+    /// When the last segment of it could leave that was held back; None: none was.
+    pub freed: Option<u64>,
+    /// When the other end had all of it; None: not known.
+    pub acked: Option<u64>,
 }
 
 /// How long the parts of an exchange took, ns.
@@ -122,12 +138,19 @@ pub struct Phases {
     pub between: u64,
     /// Time from there to its end.
     pub answering: u64,
+    /// Time before all that, from when the first bytes came, at a server; None: not known.
+    pub queued: Option<u64>,
+    /// Time behind all that, until the last byte could leave, at a server; None: not known.
+    pub held: Option<u64>,
+    /// Time behind the writes until the other end had all of it, at a server; None: not known. It is no part of the whole.
+    pub drain: Option<u64>,
 }
 
 impl Phases {
-    /// All of them together.
+    /// All of them together, as far as known.
     pub fn whole(&self) -> u64 {
-        self.asking.saturating_add(self.between).saturating_add(self.answering)
+        let parts = [self.queued.unwrap_or(0), self.asking, self.between, self.answering, self.held.unwrap_or(0)];
+        parts.into_iter().fold(0, u64::saturating_add)
     }
 }
 
@@ -135,11 +158,20 @@ impl Exchange {
     /// Times of the exchange; None: they are not known, or there was no answer.
     pub fn phases(&self) -> Option<Phases> {
         let (from, to) = self.answer.filter(|_| self.cut.is_none())?;
+        let behind = |ts: u64| ts.saturating_sub(to);
         Some(Phases {
             asking: self.asked.saturating_sub(self.begin),
             between: from.saturating_sub(self.asked),
             answering: to.saturating_sub(from),
+            queued: self.arrived.map(|arrived| self.begin.saturating_sub(arrived)),
+            held: self.sent_off.map(|off| off.freed.map_or(0, behind)),
+            drain: self.sent_off.and_then(|off| off.acked).map(behind),
         })
+    }
+
+    /// When it began: at a server when its bytes came, if that is known, else when they were read.
+    pub fn since(&self) -> u64 {
+        self.arrived.unwrap_or(self.begin)
     }
 
     /// The thread that answers for it: at a server who wrote the answer first, at a client who asked.

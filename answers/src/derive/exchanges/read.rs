@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use systape_abi::descriptors::is_accept;
 use systape_abi::uapi::AF_UNIX;
 use systape_abi::{Abi, ArgKind, ContentIo, Selection, is_restart, tcp};
-use systape_format::families::{IO_URING_DESCRIPTOR, SOCKET_NAME};
+use systape_format::families::{IO_URING_DESCRIPTOR, SOCKET_NAME, SOCKET_SEGMENT};
 use systape_format::model::{CallState, Dict, Family, NetState, ProcessKind, Session};
 use systape_format::reader::Segment;
 use systape_format::sockets;
@@ -15,7 +15,7 @@ use systape_format::tables::TableRows;
 
 use super::super::{lost_calls, operations};
 use super::ends::{Listener, NamedSocket};
-use super::track::{ByteFlow, Connecting, ExchangeStep, ExchangeTracker, LeftOutEnds, Move, MoveOutcome};
+use super::track::{ByteFlow, Connecting, ExchangeStep, ExchangeTracker, LeftOutEnds, Move, MoveOutcome, SegmentSays};
 use super::{Amount, Exchange, Mover};
 use crate::derive::operations::Operation;
 use systape_events::calls::{CallInfo, recorded};
@@ -25,7 +25,7 @@ use systape_events::moved::{Moved, ReceiveTakes, takes};
 use systape_events::question::Question;
 use systape_events::scan::carry::Rows;
 use systape_events::scan::later::{HasTime, Later};
-use systape_events::scan::lost::{MissingKind, gaps};
+use systape_events::scan::lost::{Lost, MissingKind, gaps};
 use systape_events::scan::stream::{self, Machine, Piece, Source};
 use systape_events::scan::{Coverage, Scan};
 
@@ -59,9 +59,11 @@ pub struct LeftUnread {
 /// Gives `each` the exchanges of the tape, in the order in which it is known that they are over.
 pub fn read(question: &Question<'_>, each: impl FnMut(Exchange) + Send) -> (Coverage, LeftUnread) {
     let tape = question.tape;
-    let names = tape.table_defs().values().any(|def| def.name == SOCKET_NAME.name);
-    let feeder = ExchangeFeeder { tracker: ExchangeTracker::new(names), out: Vec::new(), last: 0, nameless: 0, each };
-    let mut feeder = feeder;
+    let has = |table: &str| tape.table_defs().values().any(|def| def.name == table);
+    let tracker = ExchangeTracker::new(has(&SOCKET_NAME.name), has(&SOCKET_SEGMENT.name));
+    let unseen = gaps(tape, |_, gap| loses(gap, &[Family::Net]));
+    let each = with_segments(unseen, each);
+    let mut feeder = ExchangeFeeder { tracker, out: Vec::new(), last: 0, nameless: 0, each };
     let of_rings = gaps(tape, |_, gap| loses(gap, &[Family::IoUring]));
     let of_calls = lost_calls::of_calls(tape, &question.book, |info| StreamCall::of(info).is_some());
     let lost = of_calls.into_iter().chain(of_rings).map(|lost| (MissingKind::Calls, lost));
@@ -70,6 +72,18 @@ pub fn read(question: &Question<'_>, each: impl FnMut(Exchange) + Send) -> (Cove
     tracker.finish(last.max(tape.complete_until()), &mut out);
     out.into_iter().for_each(&mut each);
     (coverage, LeftUnread { left_out: tracker.left_out, nameless })
+}
+
+/// Passes exchanges on; where segments are missing meanwhile, what became of an answer is not known.
+fn with_segments(unseen: Vec<Lost>, mut each: impl FnMut(Exchange) + Send) -> impl FnMut(Exchange) + Send {
+    move |mut exchange: Exchange| {
+        let acked = exchange.sent_off.and_then(|off| off.acked).unwrap_or(u64::MAX);
+        let meanwhile = |lost: &Lost| lost.last >= exchange.begin && lost.first <= acked;
+        if unseen.iter().any(meanwhile) {
+            exchange.sent_off = None;
+        }
+        each(exchange);
+    }
 }
 
 /// What a call is.
@@ -112,7 +126,7 @@ enum StepOrNameless {
 impl HasTime for TimedStep {
     fn key(&self) -> (u64, u8) {
         let order = match &self.what {
-            StepOrNameless::Step(ExchangeStep::Gone(_) | ExchangeStep::Listed(_)) => 0,
+            StepOrNameless::Step(ExchangeStep::Gone(_) | ExchangeStep::Listed(..)) => 0,
             StepOrNameless::Step(ExchangeStep::Listens(_) | ExchangeStep::Accepts(_) | ExchangeStep::Connects(_)) => 1,
             StepOrNameless::Step(ExchangeStep::Named(..) | ExchangeStep::Established(_)) => 2,
             StepOrNameless::Step(ExchangeStep::Exits(_)) => 4,
@@ -196,6 +210,8 @@ impl Steps<'_> {
         let mut step = |ts: u64, step: ExchangeStep| out.push(TimedStep { ts, what: StepOrNameless::Step(step) });
         if table.def.name == SOCKET_NAME.name {
             names(table, &mut step);
+        } else if table.def.name == SOCKET_SEGMENT.name {
+            segments(table, &mut step);
         } else if table.def.name == IO_URING_DESCRIPTOR.name {
             accepted_by_rings(table, &mut step);
         } else if operations::TABLES.iter().any(|def| def.name == table.def.name) {
@@ -272,10 +288,20 @@ fn names(table: &TableRows, step: &mut impl FnMut(u64, ExchangeStep)) {
         let NamedSocket::End(end) = NamedSocket::named(&name) else { continue };
         // without a task it had the name before
         if tasks[row] == 0 {
-            step(*ts, ExchangeStep::Listed(end));
+            step(*ts, ExchangeStep::Listed(end, numbers[row]));
         } else {
             step(*ts, ExchangeStep::Named(end, inodes[row].to_string().into_bytes().into(), numbers[row]));
         }
+    }
+}
+
+/// Rows of `socket:segment`.
+fn segments(table: &TableRows, step: &mut impl FnMut(u64, ExchangeStep)) {
+    let columns = ["socket", "begins", "acks", "frees"].map(|name| table.column(name));
+    let [Some(sockets), Some(begins), Some(acks), Some(frees)] = columns else { return };
+    for (row, ts) in table.ts.iter().enumerate() {
+        let [begins, acks, frees] = [begins, acks, frees].map(|column| column[row] != 0);
+        step(*ts, ExchangeStep::Segment(sockets[row], SegmentSays { begins, acks, frees }));
     }
 }
 
@@ -534,7 +560,7 @@ impl<F: FnMut(Exchange) + Send> Machine<Steps<'_>> for ExchangeFeeder<F> {
                 let fds = checkpoint.fd_tables.iter().flat_map(|table| &table.fds);
                 for fd in fds {
                     let step = match NamedSocket::named(&fd.path) {
-                        NamedSocket::End(end) => ExchangeStep::Listed(end),
+                        NamedSocket::End(end) => ExchangeStep::Listed(end, 0),
                         NamedSocket::Alone(listener) => ExchangeStep::Listens(listener),
                         NamedSocket::Unknown | NamedSocket::Other => continue,
                     };

@@ -56,6 +56,12 @@ pub struct ExchangeSums {
     pub answering: Spread,
     /// Times of connecting.
     pub connect: Spread,
+    /// Times from when bytes came until they were read.
+    pub queued: Spread,
+    /// Times for which the last bytes were held back.
+    pub held: Spread,
+    /// Times until all of an answer had arrived.
+    pub drain: Spread,
 }
 
 impl ExchangeSums {
@@ -72,15 +78,42 @@ impl ExchangeSums {
             self.connect.add(ns);
         }
         let Some(phases) = exchange.phases() else { return };
-        let Phases { asking, between, answering } = phases;
+        let Phases { asking, between, answering, queued, held, drain } = phases;
         self.whole.add(phases.whole());
+        for (spread, ns) in [(&mut self.queued, queued), (&mut self.held, held), (&mut self.drain, drain)] {
+            if let Some(ns) = ns {
+                spread.add(ns);
+            }
+        }
         self.asking.add(asking);
         self.between.add(between);
         self.answering.add(answering);
     }
 
-    fn spreads(&mut self) -> [&mut Spread; 5] {
-        [&mut self.whole, &mut self.asking, &mut self.between, &mut self.answering, &mut self.connect]
+    fn spreads(&self) -> [&Spread; 8] {
+        [
+            &self.whole,
+            &self.asking,
+            &self.between,
+            &self.answering,
+            &self.connect,
+            &self.queued,
+            &self.held,
+            &self.drain,
+        ]
+    }
+
+    fn spreads_mut(&mut self) -> [&mut Spread; 8] {
+        [
+            &mut self.whole,
+            &mut self.asking,
+            &mut self.between,
+            &mut self.answering,
+            &mut self.connect,
+            &mut self.queued,
+            &mut self.held,
+            &mut self.drain,
+        ]
     }
 }
 
@@ -97,8 +130,7 @@ impl Add for ExchangeSums {
         for (sum, more) in [(&mut self.received, other.received), (&mut self.sent, other.sent)] {
             *sum = (sum.0.saturating_add(more.0), sum.1 | more.1);
         }
-        let others = [&other.whole, &other.asking, &other.between, &other.answering, &other.connect];
-        self.spreads().into_iter().zip(others).for_each(|(sum, more)| sum.merge(more));
+        self.spreads_mut().into_iter().zip(other.spreads()).for_each(|(sum, more)| sum.merge(more));
     }
 }
 
@@ -107,7 +139,7 @@ impl Stored for ExchangeSums {
         let numbers = [self.count, self.timed, self.troubles, self.unanswered, self.received.0, self.sent.0];
         numbers.into_iter().for_each(|number| put_number(number.into(), out));
         out.extend([u8::from(self.received.1), u8::from(self.sent.1)]);
-        for spread in [&self.whole, &self.asking, &self.between, &self.answering, &self.connect] {
+        for spread in self.spreads() {
             spread.hist.put(out);
             put_number(spread.max.into(), out);
         }
@@ -127,16 +159,13 @@ impl Stored for ExchangeSums {
             sent: (sent?, short[1]),
             ..Self::default()
         };
-        for spread in sums.spreads() {
+        for spread in sums.spreads_mut() {
             *spread = Spread { hist: Histogram::take(from)?, max: take_u64(from)? };
         }
         Some(sums)
     }
 
     fn heap(&self) -> usize {
-        [&self.whole, &self.asking, &self.between, &self.answering, &self.connect]
-            .iter()
-            .map(|one| one.hist.heap())
-            .sum()
+        self.spreads().iter().map(|one| one.hist.heap()).sum()
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::ends::{EndKey, Listener, StreamEnd};
-use super::{Amount, CutShort, EndSide, Exchange, Mover, Trouble};
+use super::{Amount, CutShort, EndSide, Exchange, Mover, SentOff, Trouble};
 use systape_format::sockets::port;
 
 /// Most connections that are followed at once.
@@ -95,8 +95,10 @@ pub enum ExchangeStep {
     Connects(Box<Connecting>),
     /// A TCP socket has both addresses from now on: end, inode, its number in changes of state (0: not known).
     Named(Arc<StreamEnd>, Arc<[u8]>, u64),
-    /// An end was there when the recording began.
-    Listed(Arc<StreamEnd>),
+    /// An end was there when the recording began, with its number (0: not known).
+    Listed(Arc<StreamEnd>, u64),
+    /// A segment came to a TCP connection, by its number.
+    Segment(u64, SegmentSays),
     /// A TCP connection that was asked for is established, by its number.
     Established(u64),
     /// A TCP connection is gone, by its number.
@@ -107,6 +109,17 @@ pub enum ExchangeStep {
     Exits(u32),
     /// Calls of the process with this pid (0: any) are missing until then.
     Lost(u64, u32),
+}
+
+/// What a segment says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SegmentSays {
+    /// The first bytes came since all before were read, and something was sent.
+    pub begins: bool,
+    /// All that was written has arrived.
+    pub acks: bool,
+    /// What was held back could leave.
+    pub frees: bool,
 }
 
 /// A loss of calls.
@@ -154,6 +167,13 @@ struct ConnectionEnd {
     to: Arc<[u8]>,
     /// Bytes went in and out, while it was not known which end it is.
     unplaced: [bool; 2],
+    /// When the first bytes came that were not read then.
+    arrived: Option<u64>,
+    /// When all that was written had arrived last, and when something held back could leave last; 0: never.
+    acked: u64,
+    freed: u64,
+    /// Its segments are on the tape.
+    follows: bool,
 }
 
 /// What is not in the exchanges.
@@ -178,8 +198,8 @@ pub struct ExchangeTracker {
     accepted: FxHashMap<Arc<Listener>, VecDeque<u64>>,
     /// How many.
     accepting: usize,
-    /// Ends that were there at the beginning.
-    listed: FxHashSet<EndKey>,
+    /// Ends that were there at the beginning, with their numbers; 0: not known.
+    listed: FxHashMap<EndKey, u64>,
     /// Attempts to connect of sockets that have no addresses yet, by inode.
     connecting: FxHashMap<Arc<[u8]>, Connecting>,
     /// TCP ends by inode that may have been connected by a call that comes later.
@@ -188,6 +208,10 @@ pub struct ExchangeTracker {
     sockets: FxHashMap<u64, EndKey>,
     /// When sockets whose addresses come later were established.
     established: FxHashMap<u64, u64>,
+    /// When bytes came to connections that nobody has accepted yet.
+    early: FxHashMap<u64, u64>,
+    /// Segments of connections are on the tape.
+    segments: bool,
     dead: FxHashSet<u32>,
     losses: Losses,
     losses_of: FxHashMap<u32, Losses>,
@@ -200,9 +224,9 @@ pub struct ExchangeTracker {
 }
 
 impl ExchangeTracker {
-    /// Nothing yet; `names`: the tape says when sockets of TCP get their addresses.
-    pub fn new(names: bool) -> Self {
-        Self { names, ..Self::default() }
+    /// Nothing yet; `names`: the tape says when sockets of TCP get their addresses; `segments`: and what their segments say.
+    pub fn new(names: bool, segments: bool) -> Self {
+        Self { names, segments, ..Self::default() }
     }
 
     /// Takes the next step, at `ts`; what is over goes to `out`.
@@ -237,14 +261,20 @@ impl ExchangeTracker {
             }
             ExchangeStep::Connects(connecting) => self.connects(ts, *connecting, out),
             ExchangeStep::Named(end, inode, socket) => self.named(ts, end, inode, socket, out),
-            ExchangeStep::Listed(end) => {
+            ExchangeStep::Listed(end, socket) => {
                 if self.listed.len() < KNOWN {
-                    self.listed.insert(end.key());
+                    let number = self.listed.entry(end.key()).or_default();
+                    *number = socket.max(*number);
+                }
+                if socket != 0 && self.sockets.len() < KNOWN {
+                    self.sockets.insert(socket, end.key());
                 }
             }
+            ExchangeStep::Segment(socket, says) => self.segment(ts, socket, says),
             ExchangeStep::Established(socket) => self.is_established(ts, socket),
             ExchangeStep::Gone(socket) => {
                 self.established.remove(&socket);
+                self.early.remove(&socket);
                 if let Some(key) = self.sockets.remove(&socket)
                     && let Some(connection) = self.open.get_mut(&key)
                 {
@@ -314,6 +344,18 @@ impl ExchangeTracker {
             connect: None,
             to: Arc::default(),
             unplaced: [false; 2],
+            arrived: None,
+            acked: 0,
+            freed: 0,
+            follows: self.segments,
+        }
+    }
+
+    fn segment(&mut self, ts: u64, socket: u64, says: SegmentSays) {
+        match self.sockets.get(&socket).and_then(|key| self.open.get_mut(key)) {
+            Some(connection) => connection.segment(ts, says),
+            None if says.begins && self.early.len() < KNOWN => _ = self.early.insert(socket, ts),
+            None => {}
         }
     }
 
@@ -355,6 +397,7 @@ impl ExchangeTracker {
         let mut new = self.new_connection(&end);
         (new.sure, new.new, new.inode, new.last.2) = (true, true, Arc::clone(&inode), ts);
         new.socket = Some(socket).filter(|socket| *socket != 0);
+        new.arrived = self.early.remove(&socket);
         let mut connecting = self.connecting.remove(&inode);
         if connecting.is_none()
             && let Some(port) = end.port_key()
@@ -467,6 +510,8 @@ impl ExchangeTracker {
                 if let Some(accepted) = self.accepted(&moved.end, &key) {
                     (new.sure, new.new, new.last.2) = (true, true, accepted);
                     since = since.min(accepted);
+                } else if let Some(socket) = self.listed.get(&key).copied().filter(|socket| *socket != 0) {
+                    (new.socket, new.arrived) = (Some(socket), self.early.remove(&socket));
                 }
                 new
             }
@@ -487,7 +532,7 @@ impl ExchangeTracker {
 
     /// When the end was given by its listener, at the earliest, if nothing was seen of it yet; None: it was there before.
     fn accepted(&mut self, end: &StreamEnd, key: &EndKey) -> Option<u64> {
-        if self.accepting == 0 || self.listed.contains(key) {
+        if self.accepting == 0 || self.listed.contains_key(key) {
             return None;
         }
         let listener = Arc::clone(self.listener(end)?);
@@ -552,6 +597,28 @@ fn port_of(listener: &Listener) -> Option<u16> {
 }
 
 impl ConnectionEnd {
+    /// Takes a segment.
+    fn segment(&mut self, ts: u64, says: SegmentSays) {
+        // the kernel says that what came before was read
+        if says.begins {
+            self.arrived = Some(ts);
+        }
+        if says.acks {
+            self.acked = ts;
+        }
+        if says.frees {
+            self.freed = ts;
+        }
+    }
+
+    /// Takes down what became of the answer of the current exchange: nothing more is written for it.
+    fn sent_off(&mut self) {
+        let followed = self.socket.is_some() && self.follows && self.side == EndSide::Server;
+        let Some(current) = self.current.as_mut().filter(|current| followed && current.wrote != 0) else { return };
+        let behind = |ts: u64| (ts >= current.wrote).then_some(ts);
+        current.sent_off = Some(SentOff { freed: behind(self.freed), acked: behind(self.acked) });
+    }
+
     /// Calls may be missing: what was under way has no times, and where the next exchange begins is not known.
     fn blurs(&mut self) {
         self.sure = false;
@@ -603,8 +670,11 @@ impl ConnectionEnd {
             self.step(out);
             // what follows an answer begins; after a loss nobody knows
             let cut = (!self.sure).then_some(CutShort::Begin);
-            self.current = Some(self.begin(ts, moved, cut));
+            let mut new = self.begin(ts, moved, cut);
+            new.arrived = self.arrived.filter(|_| self.side == EndSide::Server);
+            self.current = Some(new);
         }
+        self.arrived = None;
         let Some(current) = &mut self.current else { return };
         current.asked = current.asked.max(ts);
         current.passes |= moved.who.passes;
@@ -625,7 +695,12 @@ impl ConnectionEnd {
             exchange.passes |= moved.who.passes;
             match moved.flow {
                 ByteFlow::In => exchange.received.add(amount),
-                ByteFlow::Out => exchange.sent.add(amount),
+                ByteFlow::Out => {
+                    exchange.sent.add(amount);
+                    exchange.wrote = exchange.wrote.max(moved.from);
+                    // what was taken down came before this write
+                    exchange.sent_off = None;
+                }
             }
         };
         match (&mut self.current, &mut self.held) {
@@ -661,6 +736,9 @@ impl ConnectionEnd {
             connect: self.connect.take().and_then(|(_, took)| took),
             passes: moved.who.passes,
             to: Arc::clone(&self.to),
+            arrived: None,
+            wrote: 0,
+            sent_off: None,
         }
     }
 
@@ -680,6 +758,7 @@ impl ConnectionEnd {
 
     /// The current exchange is over.
     fn step(&mut self, out: &mut Vec<Exchange>) {
+        self.sent_off();
         if let Some(mut current) = self.current.take() {
             current.end = Arc::clone(&self.end);
             out.extend(self.held.replace(current));
@@ -688,6 +767,7 @@ impl ConnectionEnd {
 
     /// Nothing follows any more; `lost`: as far as known; `gone`: who used it has closed it, or ended.
     fn finish(mut self, lost: bool, gone: bool, out: &mut Vec<Exchange>) {
+        self.sent_off();
         if let Some(current) = &mut self.current {
             current.end = Arc::clone(&self.end);
             if self.mixed {

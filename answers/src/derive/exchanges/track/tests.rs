@@ -33,7 +33,7 @@ fn actor(pid: u32) -> Arc<Mover> {
 impl Tape {
     /// A listener on port 80, and a connection that it accepted.
     fn accepted() -> Self {
-        let mut tape = Self { tracker: ExchangeTracker::new(true), out: Vec::new() };
+        let mut tape = Self { tracker: ExchangeTracker::new(true, true), out: Vec::new() };
         tape.step(1, ExchangeStep::Accepts(listener("TCP:[0.0.0.0:80]")));
         tape.step(1, ExchangeStep::Named(end(SERVER), b"7"[..].into(), 3));
         tape
@@ -89,7 +89,7 @@ fn an_exchange_is_from_the_first_read_after_a_write_to_the_last_write() {
 
 #[test]
 fn who_connected_is_the_client() {
-    let mut tape = Tape { tracker: ExchangeTracker::new(true), out: Vec::new() };
+    let mut tape = Tape { tracker: ExchangeTracker::new(true, true), out: Vec::new() };
     let connecting =
         |done| Connecting { inode: b"9"[..].into(), from: 2, to: 6, done, path: Arc::default(), unix: false };
     tape.step(6, ExchangeStep::Connects(Box::new(connecting(true))))
@@ -105,7 +105,7 @@ fn who_connected_is_the_client() {
         [(EndSide::Client, Some(4)), (EndSide::Client, None)]
     );
     // its addresses come before the call is known, and it is established later
-    let mut tape = Tape { tracker: ExchangeTracker::new(true), out: Vec::new() };
+    let mut tape = Tape { tracker: ExchangeTracker::new(true, true), out: Vec::new() };
     tape.step(5, ExchangeStep::Named(end(CLIENT), b"9"[..].into(), 3))
         .step(6, ExchangeStep::Connects(Box::new(connecting(false))));
     tape.step(12, ExchangeStep::Established(3));
@@ -170,11 +170,11 @@ fn who_speaks_first_greets() {
 
 #[test]
 fn what_began_before_the_recording_has_no_times() {
-    let mut tape = Tape { tracker: ExchangeTracker::new(true), out: Vec::new() };
-    tape.step(0, ExchangeStep::Listens(listener("TCP:[10.0.0.1:80]"))).step(0, ExchangeStep::Listed(end(SERVER)));
+    let mut tape = Tape { tracker: ExchangeTracker::new(true, true), out: Vec::new() };
+    tape.step(0, ExchangeStep::Listens(listener("TCP:[10.0.0.1:80]"))).step(0, ExchangeStep::Listed(end(SERVER), 0));
     tape.reads(1, 3, 5).writes(4, 6, 7).reads(8, 9, 1).writes(10, 12, 2);
     assert_eq!(tape.text(), "3 - 5>7 ?Begin, 9 0/1/2 1>2", "the first read may be the end of something");
-    let mut tape = Tape { tracker: ExchangeTracker::new(true), out: Vec::new() };
+    let mut tape = Tape { tracker: ExchangeTracker::new(true, true), out: Vec::new() };
     tape.step(0, ExchangeStep::Listens(listener("TCP:[10.0.0.1:80]")));
     tape.writes(4, 6, 7).reads(8, 9, 1).writes(10, 12, 2).reads(20, 21, 1);
     assert_eq!(tape.text(), "4 - 0>7 ?Begin, 9 0/1/2 1>2, 21 - 1>0 ?End");
@@ -216,7 +216,7 @@ fn a_loss_takes_the_times_of_what_it_touches() {
 #[test]
 fn losses_before_a_connection_do_not_matter() {
     for pid in [0, 100] {
-        let mut tape = Tape { tracker: ExchangeTracker::new(true), out: Vec::new() };
+        let mut tape = Tape { tracker: ExchangeTracker::new(true, true), out: Vec::new() };
         tape.step(1, ExchangeStep::Lost(2, pid)).step(5, ExchangeStep::Accepts(listener("TCP:[0.0.0.0:80]")));
         tape.step(5, ExchangeStep::Named(end(SERVER), b"7"[..].into(), 3)).reads(6, 10, 1).writes(12, 13, 1);
         assert_eq!(tape.text(), "10 0/2/1 1>1", "{pid}");
@@ -239,6 +239,63 @@ fn a_name_is_used_again() {
     assert_eq!(tape.tracker.left_out.mixed, 1);
 }
 
+/// What a segment says, by its first letters.
+fn says(letters: &str) -> SegmentSays {
+    let has = |letter| letters.contains(letter);
+    SegmentSays { begins: has('b'), acks: has('a'), frees: has('f') }
+}
+
+/// `queued/held/drain` of each exchange; `-`: not known.
+fn off_calls(tape: &mut Tape) -> String {
+    tape.tracker.finish(1000, &mut tape.out);
+    let word = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| ns.to_string());
+    let one = |exchange: &Exchange| {
+        let phases = exchange.phases().expect("times");
+        [phases.queued, phases.held, phases.drain].map(word).join("/")
+    };
+    tape.out.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+#[test]
+fn segments_say_what_happened_outside_of_calls() {
+    let mut tape = Tape::accepted();
+    let segment = |letters| ExchangeStep::Segment(3, says(letters));
+    // it comes before it is read; of two writes the second is held back
+    tape.step(4, segment("b")).reads(9, 10, 1).writes(12, 14, 1).writes(15, 17, 1).step(16, segment("f"));
+    tape.step(50, segment("f")).step(52, segment("a"));
+    // the next question has what acknowledges the answer
+    tape.step(60, segment("b")).reads(55, 61, 1).writes(70, 72, 1);
+    tape.step(80, segment("ba")).reads(75, 81, 1).writes(90, 95, 1);
+    // acknowledged before the write returned
+    tape.step(93, segment("a")).step(100, segment("b")).reads(97, 101, 1).writes(110, 111, 1);
+    assert_eq!(off_calls(&mut tape), "6/33/35, 1/0/8, 1/0/0, 1/0/-");
+    assert_eq!(tape.out[0].phases().expect("times").whole(), 6 + 2 + 5 + 33);
+    assert_eq!((tape.out[0].since(), tape.out[0].begin), (4, 10));
+}
+
+#[test]
+fn bytes_may_come_before_the_connection_is_accepted() {
+    let mut tape = Tape { tracker: ExchangeTracker::new(true, true), out: Vec::new() };
+    tape.step(1, ExchangeStep::Segment(3, says("b"))).step(2, ExchangeStep::Segment(4, says("b")));
+    tape.step(5, ExchangeStep::Accepts(listener("TCP:[0.0.0.0:80]")));
+    tape.step(5, ExchangeStep::Named(end(SERVER), b"7"[..].into(), 3)).reads(6, 7, 1).writes(8, 9, 1);
+    assert_eq!(off_calls(&mut tape), "6/0/-");
+    // of one that was there before, and where the tape has no segments
+    for (segments, number, expected) in [(true, 3, "3/0/-"), (false, 3, "-/-/-"), (true, 0, "-/-/-")] {
+        let mut tape = Tape { tracker: ExchangeTracker::new(true, segments), out: Vec::new() };
+        tape.step(0, ExchangeStep::Listens(listener("TCP:[10.0.0.1:80]")));
+        tape.step(0, ExchangeStep::Listed(end(SERVER), number));
+        tape.came(SERVER, ByteFlow::Out, (1, 2), some(1), 100);
+        if segments {
+            tape.step(3, ExchangeStep::Segment(3, says("b")));
+        }
+        tape.reads(4, 6, 1).writes(7, 8, 1);
+        tape.tracker.finish(1000, &mut tape.out);
+        tape.out.retain(|exchange| exchange.phases().is_some());
+        assert_eq!(off_calls(&mut tape), expected, "{segments} {number}");
+    }
+}
+
 #[test]
 fn equal_addresses_in_two_namespaces_are_two_connections() {
     let (inside, other) = (format!("{SERVER}@7"), format!("{CLIENT}@8"));
@@ -253,7 +310,7 @@ fn equal_addresses_in_two_namespaces_are_two_connections() {
     assert_eq!(tape.tracker.left_out, LeftOutEnds::default());
     // who asks the only server of these addresses is a client in another namespace; with two servers that is not known
     for (servers, sides) in [(&[SERVER][..], "Client"), (&[SERVER, &inside], "")] {
-        let mut tape = Tape { tracker: ExchangeTracker::new(true), out: Vec::new() };
+        let mut tape = Tape { tracker: ExchangeTracker::new(true, true), out: Vec::new() };
         tape.step(0, ExchangeStep::Listens(listener("TCP:[0.0.0.0:80]")));
         tape.step(0, ExchangeStep::Listens(listener("TCP:[0.0.0.0:80]@7")));
         for server in servers {
@@ -270,7 +327,7 @@ fn equal_addresses_in_two_namespaces_are_two_connections() {
 
 #[test]
 fn a_client_may_have_a_port_before_it_connects() {
-    let mut tape = Tape { tracker: ExchangeTracker::new(true), out: Vec::new() };
+    let mut tape = Tape { tracker: ExchangeTracker::new(true, true), out: Vec::new() };
     let port = listener("TCP:[0.0.0.0:5000]").port_key().expect("a port");
     let connecting = Connecting { inode: port, from: 2, to: 6, done: true, path: Arc::default(), unix: false };
     tape.step(6, ExchangeStep::Connects(Box::new(connecting.clone())))
@@ -279,7 +336,7 @@ fn a_client_may_have_a_port_before_it_connects() {
     assert_eq!(tape.text(), "7 1/2/0 2>1");
     assert_eq!(tape.out[0].connect, Some(4));
     // another socket with that port later
-    let mut tape = Tape { tracker: ExchangeTracker::new(true), out: Vec::new() };
+    let mut tape = Tape { tracker: ExchangeTracker::new(true, true), out: Vec::new() };
     tape.step(6, ExchangeStep::Connects(Box::new(connecting)));
     tape.step(50, ExchangeStep::Named(end(CLIENT), b"10"[..].into(), 4));
     tape.came(CLIENT, ByteFlow::Out, (51, 52), some(1), 200).came(CLIENT, ByteFlow::In, (53, 54), some(2), 200);
@@ -288,7 +345,7 @@ fn a_client_may_have_a_port_before_it_connects() {
 
 #[test]
 fn ends_of_unix_sockets_are_known_by_their_inodes() {
-    let mut tape = Tape { tracker: ExchangeTracker::new(true), out: Vec::new() };
+    let mut tape = Tape { tracker: ExchangeTracker::new(true, true), out: Vec::new() };
     let (server, early, client) = ("UNIX-STREAM:[17->18,\"/x\"]", "UNIX-STREAM:[18]", "UNIX-STREAM:[18->17]");
     let path: Arc<[u8]> = b"/x"[..].into();
     let connecting = Connecting { inode: b"18"[..].into(), from: 1, to: 3, done: true, path, unix: true };
@@ -303,7 +360,7 @@ fn ends_of_unix_sockets_are_known_by_their_inodes() {
     assert_eq!(tape.text(), "8 0/1/1 1>2, 20 0/1/1 1>2, 4 1/7/0 2>1");
     assert_eq!(tape.out[2].end.other(), Some(tape.out[0].end.key().addresses));
     // another one with that path was there before
-    let mut tape = Tape { tracker: ExchangeTracker::new(true), out: Vec::new() };
+    let mut tape = Tape { tracker: ExchangeTracker::new(true, true), out: Vec::new() };
     tape.step(6, ExchangeStep::Listens(listener("UNIX-STREAM:[9,\"/x\"]")));
     tape.came(server, ByteFlow::In, (7, 8), some(1), 100).came(server, ByteFlow::Out, (9, 10), some(2), 100);
     assert_eq!(tape.text(), "8 - 1>2 ?Begin");
@@ -311,7 +368,7 @@ fn ends_of_unix_sockets_are_known_by_their_inodes() {
 
 #[test]
 fn of_a_pair_of_sockets_nobody_is_the_server() {
-    let mut tape = Tape { tracker: ExchangeTracker::new(true), out: Vec::new() };
+    let mut tape = Tape { tracker: ExchangeTracker::new(true, true), out: Vec::new() };
     let one = "UNIX-STREAM:[17->18]";
     tape.came(one, ByteFlow::In, (7, 8), some(1), 100).came(one, ByteFlow::Out, (9, 10), some(2), 100);
     tape.came("UNIX-STREAM:[5->6]", ByteFlow::In, (7, 8), some(1), 100);
@@ -330,7 +387,7 @@ fn a_write_that_does_not_return_has_no_end() {
 
 #[test]
 fn memory_is_bounded_and_says_so() {
-    let mut tape = Tape { tracker: ExchangeTracker::new(true), out: Vec::new() };
+    let mut tape = Tape { tracker: ExchangeTracker::new(true, true), out: Vec::new() };
     tape.step(0, ExchangeStep::Listens(listener("TCP:[0.0.0.0:80]")));
     for port in 0..CONNECTIONS as u64 + 10 {
         let name = format!("TCP:[10.0.0.1:80->10.0.{}.{}:{}]", port >> 24, port >> 16 & 255, port & 0xffff);
