@@ -58,9 +58,14 @@ def exchanges(case):
     listener.bind(("127.0.0.1", 0))
     listener.listen()
     server = threading.Thread(target=serve, args=(listener, case))
-    server.start()
+    if case != "slow":
+        server.start()
     client = socket.socket()
     client.connect(listener.getsockname())
+    if case == "slow":
+        # the connection waits to be accepted
+        time.sleep(0.03)
+        server.start()
     ports = listener.getsockname()[1], client.getsockname()[1]
     for _ in range(EXCHANGES):
         client.send(b"q" * 10)

@@ -27,6 +27,7 @@ systape_format::tables! {
         time: Word "the same as RFC 3339, UTC; null: the tape has no clock sample"
         time_uncertain_ns: Duration "how far apart the two times are that `time` may be; null: it is known"
         total_ns ? AtLeast: Duration "how long it took: until the last byte could leave, or if that is not known to the return of the last write, with `--client` of the last read"
+        accept_ns: Duration "at a server: how long the connection was established before it was accepted, before its first exchange; null: another one, not known, or `--client`"
         queue_ns: Duration "at a server: from when the first bytes came to the return of the first read; null: not known, as of a UNIX socket, or `--client`"
         receive_ns: Duration "at a server: to the last read before the answer; with `--client` from the first read to the last; null: not known"
         serve_ns: Duration "at a server: from the last read to the beginning of the answer; null: not known, or `--client`"
@@ -196,11 +197,12 @@ fn row<'r>(slow: &'r Slow, times: &ShownTimes<'_>) -> Row<'r> {
     let mut row = Row::new(&SLOWEST);
     row.set("ts_ns", times.since(exchange.since())).time("time", Some(exchange.since()), times);
     row.bound("total_ns", *ns, *goes_on);
+    row.set("accept_ns", exchange.connect.filter(|_| !client));
     row.set("queue_ns", phases.and_then(|p| p.queued)).set("receive_ns", if client { answering } else { asking });
     row.set("serve_ns", between.filter(|_| !client));
     row.set("send_ns", if client { asking } else { answering });
     row.set("held_ns", phases.and_then(|p| p.held)).set("drain_ns", phases.and_then(|p| p.drain));
-    row.set("connect_ns", exchange.connect).set("wait_ns", between.filter(|_| client));
+    row.set("connect_ns", exchange.connect.filter(|_| client)).set("wait_ns", between.filter(|_| client));
     row.bound("received_bytes", exchange.received.bytes, exchange.received.short || *goes_on);
     row.bound("sent_bytes", exchange.sent.bytes, exchange.sent.short || *goes_on);
     row.set("error", trouble(exchange));

@@ -47,6 +47,10 @@ systape_format::tables! {
         p90_ns ? OfKnown: Duration "90 % did"
         p99_ns ? OfKnown: Duration "99 % did"
         max_ns ? AtLeast: Duration "the longest"
+        accept_p50_ns ? OfKnown: Duration "from when a connection was established until it was accepted, for the first exchange of each; null: none is known"
+        accept_p90_ns ? OfKnown: Duration "likewise"
+        accept_p99_ns ? OfKnown: Duration "likewise"
+        accept_max_ns ? AtLeast: Duration "likewise"
         queue_p50_ns ? OfKnown: Duration "from when the first bytes came to the return of the first read; null: known of none, as of UNIX sockets"
         queue_p90_ns ? OfKnown: Duration "likewise"
         queue_p99_ns ? OfKnown: Duration "likewise"
@@ -311,6 +315,7 @@ impl<'a> ShownServer<'a> {
                 ("receive_", &sum.answering),
             ],
             false => &[
+                ("accept_", &sum.connect),
                 ("queue_", &sum.queued),
                 ("receive_", &sum.asking),
                 ("serve_", &sum.between),

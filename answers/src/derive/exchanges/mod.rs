@@ -106,7 +106,8 @@ pub struct Exchange {
     pub first: Arc<Mover>,
     /// Who made the first call of the answer; None: there is none.
     pub second: Option<Arc<Mover>>,
-    /// Time to connect, at a client, for the first exchange of a connection; None: it is not the first, or that is not known.
+    /// Time to connect, at a client, for the first exchange of a connection, at a server the time until it was accepted; None: it is not the
+    /// first, or that is not known.
     pub connect: Option<u64>,
     /// A thread that took part passes the filters.
     pub passes: bool,

@@ -259,7 +259,9 @@ impl Steps<'_> {
 /// What a change of a TCP socket's state says.
 fn state(change: &NetState) -> Option<ExchangeStep> {
     match change.new_state {
-        tcp::ESTABLISHED if change.old_state == tcp::SYN_SENT => Some(ExchangeStep::Established(change.socket)),
+        tcp::ESTABLISHED if [tcp::SYN_SENT, tcp::SYN_RECV].contains(&change.old_state) => {
+            Some(ExchangeStep::Established(change.socket))
+        }
         tcp::CLOSE => Some(ExchangeStep::Gone(change.socket)),
         _ => None,
     }

@@ -54,7 +54,7 @@ pub struct ExchangeSums {
     pub between: Spread,
     /// Times of answers.
     pub answering: Spread,
-    /// Times of connecting.
+    /// Times of connecting, at servers until the connection was accepted.
     pub connect: Spread,
     /// Times from when bytes came until they were read.
     pub queued: Spread,

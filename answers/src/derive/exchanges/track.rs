@@ -99,7 +99,7 @@ pub enum ExchangeStep {
     Listed(Arc<StreamEnd>, u64),
     /// A segment came to a TCP connection, by its number.
     Segment(u64, SegmentSays),
-    /// A TCP connection that was asked for is established, by its number.
+    /// A TCP connection is established, at the end that asked for it or at the other one, by its number.
     Established(u64),
     /// A TCP connection is gone, by its number.
     Gone(u64),
@@ -162,7 +162,7 @@ struct ConnectionEnd {
     inode: Arc<[u8]>,
     /// Number of the socket in changes of state; None: it has none; 0: it is gone.
     socket: Option<u64>,
-    /// How the client connected: when it began, and how long it took.
+    /// How the client connected: when it began, and how long it took; at the server how long nobody accepted the connection.
     connect: Option<(u64, Option<u64>)>,
     to: Arc<[u8]>,
     /// Bytes went in and out, while it was not known which end it is.
@@ -411,6 +411,9 @@ impl ExchangeTracker {
                 let done = done.or_else(|| self.established.remove(&socket));
                 new.side = EndSide::Client;
                 new.connect = Some((connecting.from, done.map(|at| at.saturating_sub(connecting.from))));
+            }
+            None if new.side == EndSide::Server => {
+                new.connect = self.established.remove(&socket).map(|at| (at, Some(ts.saturating_sub(at))));
             }
             None if new.side == EndSide::Unknown && self.unsure.len() < KNOWN => {
                 self.unsure.insert(inode, key.clone());

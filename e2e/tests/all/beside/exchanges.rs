@@ -302,5 +302,8 @@ fn queue_held_and_drain_are_those_of_the_packets() {
         // a busy machine reads late, but not so late
         assert_eq!(most("queue_ns", 18_000_000) >= 9, case == "late", "{case}: {rows:?}");
         assert_eq!(most("held_ns", 15_000_000) >= 8, case == "held", "{case}: {rows:?}");
+        let accepted: Vec<u64> = rows.iter().filter_map(|row| row["accept_ns"].as_u64()).collect();
+        assert_eq!(accepted.len(), 1, "{case}: a connection is accepted once: {rows:?}");
+        assert_eq!(accepted[0] >= 25_000_000, case == "slow", "{case}: {accepted:?}");
     }
 }

@@ -277,9 +277,11 @@ fn segments_say_what_happened_outside_of_calls() {
 fn bytes_may_come_before_the_connection_is_accepted() {
     let mut tape = Tape { tracker: ExchangeTracker::new(true, true), out: Vec::new() };
     tape.step(1, ExchangeStep::Segment(3, says("b"))).step(2, ExchangeStep::Segment(4, says("b")));
+    tape.step(1, ExchangeStep::Established(3));
     tape.step(5, ExchangeStep::Accepts(listener("TCP:[0.0.0.0:80]")));
     tape.step(5, ExchangeStep::Named(end(SERVER), b"7"[..].into(), 3)).reads(6, 7, 1).writes(8, 9, 1);
     assert_eq!(off_calls(&mut tape), "6/0/-");
+    assert_eq!(tape.out[0].connect, Some(4), "it waited to be accepted");
     // of one that was there before, and where the tape has no segments
     for (segments, number, expected) in [(true, 3, "3/0/-"), (false, 3, "-/-/-"), (true, 0, "-/-/-")] {
         let mut tape = Tape { tracker: ExchangeTracker::new(true, segments), out: Vec::new() };
