@@ -144,18 +144,20 @@ fn peer(exchange: &Exchange) -> Option<Vec<u8>> {
     }
 }
 
-/// The families that say where time went.
-const FOLLOWED: [Family; 3] = [Family::Sched, Family::Process, Family::Syscall];
+/// The families that exchanges are made of.
+const MADE_OF: [Family; 2] = [Family::Syscall, Family::Net];
+/// The same, and those that say where time went.
+const FOLLOWED: [Family; 4] = [Family::Sched, Family::Process, Family::Syscall, Family::Net];
 
 /// Prints the answer for `config`.
 fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     families::require(tape, Family::Syscall, "syscalls")?;
     let own: Options = config.own()?;
-    let families: &[Family] = if own.budget { &FOLLOWED } else { &[Family::Syscall] };
+    let families: &[Family] = if own.budget { &FOLLOWED } else { &MADE_OF };
     let mut context = Context::about(config, tape, families)?;
     let (from, to) = (context.question.scope.from, context.question.scope.to);
     // what an exchange is depends on all calls of its connection, before and after
-    context.question.loss.add_earlier(tape, &[Family::Syscall], to);
+    context.question.loss.add_earlier(tape, &MADE_OF, to);
     let side = if own.client { EndSide::Client } else { EndSide::Server };
     let wanted = WantedExchanges { side, ports: &own.port, from, to };
     match own.slowest {

@@ -354,7 +354,7 @@ impl Budgets {
             sorted(times).into_iter().map(move |(key, ns)| {
                 let mut row = Row::new(&WHERE);
                 row.set("rank", at + 1).set("ts_ns", slow.exchange.since().wrapping_sub(open) as i64);
-                row.bound("exchange_ns", slow.ns, slow.goes_on);
+                row.bound("exchange_ns", slow.ns, slow.is_short());
                 row.set("total_ns", ns).set("share", ns as f64 / slow.ns.max(1) as f64);
                 fill(&mut row, key);
                 row

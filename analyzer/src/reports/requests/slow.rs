@@ -26,9 +26,21 @@ pub(super) struct Slow {
     pub other: Option<Exchange>,
     /// Several namespaces have one that may be it.
     pub others: bool,
+    /// Segments are missing: it may have taken longer.
+    pub unseen: bool,
 }
 
 impl Slow {
+    /// One that took `ns`.
+    fn new(ns: u64, goes_on: bool, exchange: Exchange) -> Self {
+        Self { ns, goes_on, exchange, other: None, others: false, unseen: false }
+    }
+
+    /// Whether it took at least that long.
+    pub(super) fn is_short(&self) -> bool {
+        self.goes_on || self.unseen
+    }
+
     /// Takes an exchange that may be that of the other end: of one end the one that took longest, before those of other namespaces that of
     /// the own one. Of several others none is it.
     pub(super) fn meets(&mut self, other: &Exchange) {
@@ -105,7 +117,7 @@ impl Slowest {
         if self.heap.len() >= most && self.heap.peek().is_some_and(|Reverse(least)| least.ns > ns) {
             return;
         }
-        self.heap.push(Reverse(Slow { ns, goes_on, exchange, other: None, others: false }));
+        self.heap.push(Reverse(Slow::new(ns, goes_on, exchange)));
         if self.heap.len() > most {
             self.heap.pop();
         }
@@ -122,7 +134,7 @@ impl SlowText<'_> {
     /// Head of its budget: `0.351827: 13.786 ms of python3[12913]`.
     pub(super) fn head(&self, slow: &Slow) -> String {
         let time = self.stamps.text(TIME, slow.exchange.since());
-        let ms = millis(slow.ns, mark::at_least(slow.goes_on));
+        let ms = millis(slow.ns, mark::at_least(slow.is_short()));
         format!("{}: {ms} ms of {}", time.trim(), task_text(&slow.exchange.actor().task))
     }
 }
@@ -145,7 +157,7 @@ impl Medians {
         if self.heap.len() >= self.most && self.heap.peek().is_some_and(|(most, _)| *most <= far) {
             return;
         }
-        self.heap.push((far, Slow { ns, goes_on: false, exchange: exchange.clone(), other: None, others: false }));
+        self.heap.push((far, Slow::new(ns, false, exchange.clone())));
         if self.heap.len() > self.most {
             self.heap.pop();
         }

@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 
 use anyhow::Result;
 use rustc_hash::FxHashMap;
+use systape_format::model::Family;
 
 use super::budget::{Askers, Budgets};
 use super::slow::{Medians, Slow, SlowText, Slowest, TIME};
@@ -51,7 +52,7 @@ systape_format::tables! {
         peer.pid: Int "who had the other end: process; `peer` null: it is not on the tape"
         peer.tid: Int "thread"
         peer.comm: Str [Comm] "its name"
-        peer.total_ns: Duration "how long the exchange took there; null: not known"
+        peer.total_ns ? AtLeast: Duration "how long the exchange took there; null: not known"
         peer.serve_ns: Duration "with `--client`: how long the server served it, as `serve_ns` there; null: not known"
     }
 }
@@ -73,9 +74,11 @@ pub(super) fn run(
     });
     coverage.tell(&mut context.question.loss);
     let middle = slowest.spread.quantile(500).filter(|_| where_it_went);
+    let mut rows: Vec<Slow> = slowest.heap.into_sorted_vec().into_iter().map(|Reverse(slow)| slow).collect();
+    let unseen = context.question.loss.touches(&[Family::Net], None, (wanted.from, wanted.to));
+    rows.iter_mut().for_each(|slow| slow.unseen = unseen && !slow.exchange.end.unix);
     let mut askers = Askers::default();
     let mut medians = Medians { middle: middle.unwrap_or(0), most, heap: BinaryHeap::new() };
-    let mut rows: Vec<Slow> = slowest.heap.into_sorted_vec().into_iter().map(|Reverse(slow)| slow).collect();
     if !rows.is_empty() {
         join(context, &mut rows, |exchange| {
             if where_it_went {
@@ -196,7 +199,7 @@ fn row<'r>(slow: &'r Slow, times: &ShownTimes<'_>) -> Row<'r> {
         [phases.map(|p| p.asking), phases.map(|p| p.between), phases.map(|p| p.answering)];
     let mut row = Row::new(&SLOWEST);
     row.set("ts_ns", times.since(exchange.since())).time("time", Some(exchange.since()), times);
-    row.bound("total_ns", *ns, *goes_on);
+    row.bound("total_ns", *ns, slow.is_short());
     row.set("accept_ns", exchange.connect.filter(|_| !client));
     row.set("queue_ns", phases.and_then(|p| p.queued)).set("receive_ns", if client { answering } else { asking });
     row.set("serve_ns", between.filter(|_| !client));
@@ -215,7 +218,7 @@ fn row<'r>(slow: &'r Slow, times: &ShownTimes<'_>) -> Row<'r> {
         Some(other) => {
             let (task, phases) = (&other.actor().task, other.phases());
             row.set("peer_pid", task.pid).set("peer_tid", task.tid).set("peer_comm", &task.comm);
-            row.set("peer_total_ns", phases.map(|phases| phases.whole()));
+            row.bound("peer_total_ns", phases.map(|phases| phases.whole()), slow.unseen);
             row.set("peer_serve_ns", phases.map(|phases| phases.between).filter(|_| client));
         }
     }
@@ -226,7 +229,8 @@ fn cells(slow: &Slow, client: bool, stamps: &Stamps) -> Vec<String> {
     let Slow { ns, goes_on, exchange, other, .. } = slow;
     let time = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| millis(ns, ""));
     let phases = exchange.phases();
-    let mut cells = vec![stamps.text(TIME, exchange.since()).trim().to_owned(), millis(*ns, mark::at_least(*goes_on))];
+    let mut cells =
+        vec![stamps.text(TIME, exchange.since()).trim().to_owned(), millis(*ns, mark::at_least(slow.is_short()))];
     cells.push(time(if client { exchange.connect } else { phases.and_then(|phases| phases.queued) }));
     cells.extend([
         time(phases.map(|phases| phases.asking)),
