@@ -7,14 +7,19 @@ npm's @firefox-devtools/profiler-cli loads the profile as profiler.firefox.com d
 import gzip
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter, defaultdict
 from pathlib import Path
 
 ANALYZE = os.environ["ANALYZE"]
 LOADER = os.environ["PROFILER_CLI"]
+# tries to start the loader
+ATTEMPTS = 20
 # more markers than these tapes have: the loader lists 100 without it
 ALL = "100000"
 
@@ -36,7 +41,20 @@ class Loader:
     def __init__(self, path, scratch):
         # the path of its socket is short
         self.env = {**os.environ, "PROFILER_CLI_SESSION_DIR": str(scratch)}
-        self.ask("load", path, form=())
+        for left in reversed(range(ATTEMPTS)):
+            try:
+                self.ask("load", path, form=())
+                return
+            except SystemExit as error:
+                # its daemon has half a second to begin, which on a busy machine is not enough
+                late = re.search(r"did not become ready.*pid (\d+)", str(error), re.DOTALL)
+                if not late or not left:
+                    raise
+                try:
+                    os.kill(int(late[1]), signal.SIGTERM)
+                except ProcessLookupError:
+                    pass
+                time.sleep(1)
 
     def ask(self, *words, form=("--json",)):
         answer = run("node", Path(LOADER, "dist", "profiler-cli.js"), *words, *form, env=self.env)
