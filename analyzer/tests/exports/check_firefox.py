@@ -166,7 +166,9 @@ def main(tape):
 
     # threads: those that the file has, with their names and processes
     same("threads", sorted((t["name"], t["pid"], t["tid"]) for t in threads), sorted((t["name"], t["pid"], t["tid"]) for t in profile["threads"]))
-    calls = [row for row in rows(tape) if "syscall" in row]
+    # looks at all threads record no calls; tapes of before there were families have calls
+    has_calls = "syscall" in (rows("info", tape)[0]["families"] or ["syscall"])
+    calls = [row for row in rows(tape) if "syscall" in row] if has_calls else []
     made = defaultdict(set)
     for call in calls:
         made[str(call["tid"])].add(call["comm"])
@@ -179,7 +181,7 @@ def main(tape):
     found = Counter(marker["name"] for marker in markers["markers"] if marker["category"] == "System calls")
     same("calls", found, Counter(call["syscall"] for call in calls))
     summed = Counter()
-    for row in rows("-s", "--by", "syscall", tape):
+    for row in rows("-s", "--by", "syscall", tape) if has_calls else []:
         summed[row["syscall"]] += int(row["calls"])
     if whole:
         same("sums of calls", found, summed)

@@ -257,8 +257,9 @@ class Check:
             stacks.update((one.iid, one.frame_ids) for one in new.callstacks)
             sample = packet.stack_sample
             self.counts["times off the CPU"] = self.counts.get("times off the CPU", 0) + 1
-            # the innermost is the last
-            sums[functions[frames[stacks[sample.callstack_iid][-1]]]] += sample.primary_weight
+            # the innermost is the last; in a tree one says that it is inlined
+            innermost = functions[frames[stacks[sample.callstack_iid][-1]]]
+            sums[innermost.replace(" (inlined)", "")] += sample.primary_weight
         run = subprocess.run([ANALYZE, "callgraph", "--of", "offcpu", "--format", "json", self.tape], capture_output=True, check=False)
         listed = Counter()
         for row in map(json.loads, run.stdout.splitlines()):
