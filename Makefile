@@ -16,7 +16,7 @@ SHELL_SCRIPTS := .ci/run $(wildcard scripts/*.sh)
 PROGRAMS := -p systape-recorder -p systape-analyzer -p systape
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build python python-test static-record static static-sql dist deb rpm image test-packages test-service test-kernels viewer viewer-test viewer-shots test test-unit test-e2e test-exports test-sql test-all test-fleet test-recipes package-check cross check clippy lint-sql lint deny fuzz stories bench-peers bench-why bench-layers bench-scale man install uninstall clean
+.PHONY: help demo build python python-dist python-test static-record static static-sql dist deb rpm image test-packages test-service test-kernels viewer viewer-test viewer-shots test test-unit test-e2e test-exports test-sql test-all test-fleet test-recipes package-check cross check clippy lint-sql lint deny fuzz stories bench-peers bench-why bench-layers bench-scale man install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -35,6 +35,11 @@ python: ## the package for Python, as a wheel in target/wheels (docs/python.md)
 	@scripts/setup.sh build
 	@scripts/setup.sh python
 	@scripts/python.sh build
+
+python-dist: ## what PyPI takes, in target/dist: wheels for x86-64 and arm64 (glibc 2.17 or newer), and the sources
+	@scripts/setup.sh build
+	@scripts/setup.sh python-dist
+	@scripts/python.sh dist
 
 python-test: ## the same, its tests beside Parquet, polars, pandas, pyarrow and DuckDB (builds analyze-sql: minutes), and its types
 	@scripts/setup.sh test

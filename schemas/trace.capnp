@@ -659,9 +659,9 @@ struct Signal {
   result @6 :UInt8;          # generate: the kernel's enum trace_signal
   flags @7 :UInt32;          # 1 in an interrupt, 2 sender is exiting, 4 sender is a kernel thread, 8 target blocks it,
                              # 16 target ignores it, 32 target handles it, 64 asked for by PR_SET_PDEATHSIG, 128 of the
-                             # group
+                             # group, 256 deliver of an imported log: the handler is not known
   target @8 :TaskIdx;
-  sender @9 :UInt32;         # TaskIdx + 1: the task that ran; 0 = none (deliver)
+  sender @9 :UInt32;         # TaskIdx + 1: the task that ran; 0 = none (deliver, but for that of an imported log)
   call @10 :UInt32;          # index into Dict.calls + 1: the call the sender was in; 0 = none or not known
   callArgs @11 :List(UInt64);            # its first arguments, at most 4; absent ones are 0
   callPath @12 :Data $class("path");     # the path of its fd argument; empty = none or not known

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 seconds=${1:-10}
 shift || true
 targets=("$@")
-if [ ${#targets[@]} -eq 0 ]; then targets=(open payload reports unwind kallsyms perf_map demangle answers symbol_file static_probes control); fi
+if [ ${#targets[@]} -eq 0 ]; then targets=(open payload reports unwind kallsyms perf_map demangle answers symbol_file static_probes control strace_log); fi
 cargo fuzz build --sanitizer none
 failed=()
 for target in "${targets[@]}"; do

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what is missing to build (setup.sh build), to build and test (setup.sh test), to measure beside other tracers
 # (setup.sh bench), to make packages (setup.sh pack), to boot other kernels (setup.sh kernels), to fuzz (setup.sh fuzz), to ask Spark
-# (setup.sh fleet) or to build and test the package for Python (setup.sh python); does nothing when all is there.
+# (setup.sh fleet), to build and test the package for Python (setup.sh python) or to make what PyPI takes (setup.sh python-dist); does
+# nothing when all is there.
 # Debian and Ubuntu; elsewhere it says what to install. Asks for nothing but, where needed, sudo's password.
 set -euo pipefail
 
@@ -197,7 +198,7 @@ if [ "$wanted" = fleet ]; then
     need python3-pip python3 -m pip --version
 fi
 
-if [ "$wanted" = python ]; then
+if [ "$wanted" = python ] || [ "$wanted" = python-dist ]; then
     need python3 command -v python3
     need python3-venv python3 -c 'import ensurepip, venv'
 fi
@@ -242,7 +243,7 @@ python_package() {
 # The judge of analyze sql and of what is exported: a database of its own.
 if [ "$wanted" = test ] || [ "$wanted" = fleet ]; then python_package python duckdb 2.0.1; fi
 # What builds the package for Python, what it is compared with, and the oldest polars that it supports
-if [ "$wanted" = python ]; then
+if [ "$wanted" = python ] || [ "$wanted" = python-dist ]; then
     tools=$target/python-venv
     [ -x "$tools/bin/python3" ] || python3 -m venv "$tools" || die "python3 could not make an environment in $tools"
     if ! [ -e "$tools/installed-1" ]; then
@@ -251,6 +252,17 @@ if [ "$wanted" = python ]; then
             pyarrow==26.0.1 duckdb==2.0.1 pytest==9.2.0 mypy==2.4.1 && touch "$tools/installed-1" || die "pip could not install them"
     fi
     python_package python-oldest polars 1.37.1
+fi
+# The linker for other machines and older systems (100 MB), and Rust's library of the other machine
+if [ "$wanted" = python-dist ]; then
+    if ! "$tools/bin/python3" -m ziglang version >/dev/null 2>&1; then
+        say "installing ziglang in $tools"
+        "$tools/bin/python3" -m pip install -q --disable-pip-version-check ziglang==0.17.1 || die "pip could not install ziglang"
+    fi
+    for machine in x86_64 aarch64; do
+        [ -d "$(rustc --print sysroot)/lib/rustlib/$machine-unknown-linux-gnu/lib" ] ||
+            rustup target add "$machine-unknown-linux-gnu" || die "Rust's library for $machine is missing: rustup target add $machine-unknown-linux-gnu"
+    done
 fi
 # What asks the tapes of many machines: 500 MB
 if [ "$wanted" = fleet ]; then python_package spark pyspark 4.3.0; fi

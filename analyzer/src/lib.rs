@@ -52,6 +52,7 @@ pub mod exercise {
     pub use crate::cli::parse::{Asked, parse, union};
     pub use crate::cli::sandbox::{RemainingRights, enter};
     pub use crate::cli::views::{VIEWS, tables};
+    pub use crate::import::tape_of_logs;
     pub use crate::reports::Context;
     pub use crate::reports::listing::run as listing;
     pub use systape_answers::derive::stacks::of::Of;

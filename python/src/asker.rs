@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, BufRead as _, BufReader, BufWriter, Read, Write};
+use std::os::fd::AsRawFd as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -89,6 +90,9 @@ impl AnswerReader {
                 let (Some(mut ask), Some(from)) = (child.stdin.take(), child.stdout.take()) else {
                     return Err("a reading process without pipes".to_owned());
                 };
+                // fewer turns between the two; it keeps its size where it may not have more
+                // SAFETY: a call about a descriptor that is open.
+                unsafe { libc::fcntl(from.as_raw_fd(), libc::F_SETPIPE_SZ, BUFFER as libc::c_int) };
                 // one that has ended already is told of when it is read
                 let _ = ask.write_all(question.as_bytes()).and_then(|()| ask.write_all(b"\n"));
                 // short reads cost, and one of a large buffer is none

@@ -11,6 +11,7 @@ them in this process, which is faster for small questions.
 """
 
 from ._native import SystapeError, __version__
+from ._svg import bars
 from ._tape import LossError, LossWarning, Tape, TableInfo, open, scan
 from ._table import Column, Stream, Svg, Table
 
@@ -25,6 +26,7 @@ __all__ = [
     "TableInfo",
     "Tape",
     "__version__",
+    "bars",
     "open",
     "scan",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any, Dict, Iterable, List, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ._table import Svg
 
@@ -71,6 +71,45 @@ def heatmap(rows: Iterable[Dict[str, Any]], title: str, notes: Sequence[str]) ->
         out.append(f'<text x="{_LEFT + column * step:g}" y="{bottom + 14}">{first + column} s</text>')
     for number, note in enumerate(notes):
         out.append(f'<text x="8" y="{bottom + 32 + 16 * number}">{_text(note)}</text>')
+    return Svg("\n".join([*out, "</svg>\n"]))
+
+
+def bars(names: Iterable[object], columns: Mapping[str, Iterable[Optional[float]]], *, title: str = "") -> Svg:
+    """Bars to compare numbers: for each of `names` one of each of `columns`, which have a number for each name (None: none is known).
+
+    `bars(frame["syscall"], {"good": frame["calls"], "bad": frame["calls_bad"]})`
+    """
+    labels = [_text(str(name)) for name in names]
+    groups = {_text(key): list(values) for key, values in columns.items()}
+    if any(len(values) != len(labels) for values in groups.values()):
+        raise ValueError("each column needs a number for each name")
+    most = max((value for values in groups.values() for value in values if value is not None), default=0) or 1
+    left = 20 + 7 * max((len(label) for label in labels), default=0)
+    step = _CELL * len(groups) + 8
+    width, top = left + 520, _TOP + 16
+    height = top + step * len(labels) + 8
+    out: List[str] = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        'font-family="sans-serif" font-size="11">',
+        f'<rect width="{width}" height="{height}" fill="#fff"/>',
+        f'<text x="8" y="18" font-size="13">{_text(title)}</text>',
+    ]
+    colours = {key: _colour(0.25 + 0.75 * at / max(1, len(groups) - 1)) for at, key in enumerate(groups)}
+    for at, (key, colour) in enumerate(colours.items()):
+        out.append(f'<rect x="{left + 100 * at}" y="{_TOP - 8}" width="10" height="10" fill="{colour}"/>')
+        out.append(f'<text x="{left + 100 * at + 14}" y="{_TOP + 1}">{key}</text>')
+    for row, label in enumerate(labels):
+        y = top + step * row
+        out.append(f'<text x="{left - 6}" y="{y + step / 2:g}" text-anchor="end">{label}</text>')
+        for at, (key, values) in enumerate(groups.items()):
+            value, place = values[row], y + _CELL * at
+            if value is None:
+                out.append(f'<text x="{left + 4}" y="{place + 10}">not known</text>')
+                continue
+            long = max(0.0, 400 * value / most)
+            bar = f'<rect x="{left}" y="{place}" width="{long:.6g}" height="{_CELL - 2}" fill="{colours[key]}">'
+            out.append(f"{bar}<title>{label}, {key}: {value}</title></rect>")
+            out.append(f'<text x="{left + long + 4:.6g}" y="{place + 10}">{value:,}</text>')
     return Svg("\n".join([*out, "</svg>\n"]))
 
 

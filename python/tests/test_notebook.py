@@ -4,6 +4,7 @@ import contextlib
 import io
 import os
 import re
+import shutil
 from pathlib import Path
 from typing import Any, Dict
 
@@ -18,8 +19,14 @@ PAGE = ROOT / "docs" / "notebook.md"
 BLOCK = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```\n)?", re.DOTALL)
 
 
-def test_the_notebook_prints_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(Path(__file__).parent / "tapes")
+# pictures that lines save, and where the page has them
+PICTURES = ROOT / "docs" / "images"
+
+
+def test_the_notebook_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for tape in (Path(__file__).parent / "tapes").glob("*.tape"):
+        shutil.copy(tape, tmp_path)
+    monkeypatch.chdir(tmp_path)
     names: Dict[str, Any] = {}
 
     def run(block: "re.Match[str]") -> str:
@@ -31,8 +38,13 @@ def test_the_notebook_prints_what_it_says(monkeypatch: pytest.MonkeyPatch) -> No
 
     with pl.Config():
         page = BLOCK.sub(run, PAGE.read_text())
+    pictures = {f"notebook-{picture.name}": picture.read_text() for picture in tmp_path.glob("*.svg")}
+    assert all(f"(images/{name})" in page for name in pictures) and len(pictures) == page.count("(images/notebook-")
     if os.environ.get("UPDATE_GOLDEN"):
         PAGE.write_text(page)
+        for name, picture in pictures.items():
+            (PICTURES / name).write_text(picture)
     elif pl.__version__ == "2.1.0":
         # other versions draw frames otherwise
         assert page == PAGE.read_text()
+        assert {name: (PICTURES / name).read_text() for name in pictures} == pictures

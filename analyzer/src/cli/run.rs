@@ -29,6 +29,7 @@ use systape_answers::render::form::Format;
 use systape_answers::render::out::Out;
 use systape_answers::values::bad_usage::BadUsage;
 use systape_answers::values::debuginfod;
+use systape_answers::values::memory;
 use systape_answers::values::open::{DEFAULT_TAPE, open};
 use systape_answers::values::output;
 use systape_answers::values::progress;
@@ -47,6 +48,7 @@ const LOSS: u8 = 3;
 /// Executes the command line, in a [`sandbox`] unless it says otherwise; messages go to stderr. This thread and those
 /// made later stay in the sandbox: only for a process that does nothing else. Tables are written by `tables`.
 pub(crate) fn run_confined(words: impl IntoIterator<Item = OsString>, tables: WriteTables) -> ExitCode {
+    memory::keep_freed();
     let words: Vec<OsString> = words.into_iter().collect();
     match beside::asked(&words) {
         beside::Asked::Here => resolve(words, true, tables),

@@ -55,11 +55,11 @@ impl Frame<'_> {
     }
 
     /// The rows that `passes`: of a cut those of its window and its tasks. The others tell reports of what was before.
-    fn batch(&self, maker: &Maker<'_>, rows: usize, passes: impl Fn(usize) -> bool) -> Read {
+    fn batch(&self, maker: Maker<'_>, rows: usize, passes: impl Fn(usize) -> bool) -> Read {
         Ok(self.kept(maker, rows, passes))
     }
 
-    fn kept(&self, maker: &Maker<'_>, rows: usize, passes: impl Fn(usize) -> bool) -> Batch {
+    fn kept(&self, maker: Maker<'_>, rows: usize, passes: impl Fn(usize) -> bool) -> Batch {
         let mut columns = maker.fields(self.wanted);
         if !self.question.scope.narrows() {
             return Batch { rows, columns };
@@ -156,7 +156,7 @@ impl Frame<'_> {
         maker.word("errno", |at| errno(at).and_then(systape_abi::errno_name));
         maker.int("errno_code", |at| errno(at).map(i64::from));
         maker.word("incomplete", |at| incomplete(events[at].state));
-        self.batch(&maker, events.len(), |at| {
+        self.batch(maker, events.len(), |at| {
             let of = |task: u32| dict.tasks.get(task as usize).is_none_or(|task| self.question.scope.task(task));
             self.question.scope.began(&events[at]) == Some(true) && events[at].task.is_none_or(of)
         })
@@ -180,7 +180,7 @@ impl Frame<'_> {
         maker.int("cpu", |at| Some(gaps[at].cpu).filter(|cpu| *cpu != CPU_NONE).map(i64::from));
         maker.int("pid", |at| Some(gaps[at].pid).filter(|pid| *pid != 0).map(i64::from));
         let scope = &self.question.scope;
-        self.batch(&maker, gaps.len(), |at| {
+        self.batch(maker, gaps.len(), |at| {
             !known(&gaps[at]) || (gaps[at].last >= scope.from && gaps[at].first < scope.to)
         })
     }
@@ -253,6 +253,6 @@ impl Frame<'_> {
         }
         let owner = table.def.columns.iter().skip(1).zip(&table.columns).find(|(column, _)| column.ty == Type::Task);
         let of = |at: usize| dict.task_of(*owner?.1.get(at)?);
-        self.kept(&maker, rows, |at| self.passes(table.ts[at], [of(at)]))
+        self.kept(maker, rows, |at| self.passes(table.ts[at], [of(at)]))
     }
 }

@@ -146,12 +146,13 @@ impl<'a> Maker<'a> {
         of: impl Fn(usize) -> Option<u32>,
     ) {
         let index = |row: usize| of(row).filter(|task| (*task as usize) < tasks.len());
-        let task = |row: usize| index(row).map(|task| &tasks[task as usize]);
         let name = |name: &str| if group.is_empty() { name.to_owned() } else { format!("{group}_{name}") };
         for column in TaskColumn::ALL.into_iter().filter(|column| *column != TaskColumn::Comm) {
             let name = name(column.name());
             if self.has(&name) {
-                self.int(&name, |row| column.cell(task(row)).int());
+                // a task is that of many rows
+                let values: Vec<Option<i64>> = tasks.iter().map(|task| column.cell(Some(task)).int()).collect();
+                self.int(&name, |row| index(row).and_then(|task| values[task as usize]));
             }
         }
         let rows = self.rows;
@@ -172,8 +173,19 @@ impl<'a> Maker<'a> {
     }
 
     /// The columns `fields` of the query.
-    pub(crate) fn fields(&self, fields: &[&FrameField]) -> Vec<Values> {
-        fields.iter().map(|field| self.field(field)).collect()
+    pub(crate) fn fields(mut self, fields: &[&FrameField]) -> Vec<Values> {
+        let needs = |field: &FrameField, at: usize| field.of == at || matches!(field.shows, Shows::Raw);
+        let mut made = Vec::with_capacity(fields.len());
+        for (number, field) in fields.iter().enumerate() {
+            // the last that needs a column takes it
+            let again = fields[number + 1..].iter().any(|later| needs(later, field.of));
+            let taken = match (again, field.shows) {
+                (false, Shows::Value) => self.columns.get_mut(field.of).and_then(Option::take),
+                _ => None,
+            };
+            made.push(taken.map_or_else(|| self.field(field), |column| column.values));
+        }
+        made
     }
 
     fn field(&self, field: &FrameField) -> Values {

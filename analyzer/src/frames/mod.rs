@@ -44,6 +44,7 @@ pub use self::values::{Argument, NONE, Values};
 use crate::cli::sandbox::{self, RemainingRights};
 use crate::reports::losses::LOSS_LINES;
 use systape_answers::derive::stacks::names::Names;
+use systape_answers::values::memory;
 use systape_answers::values::new_file;
 use systape_answers::values::open::open;
 use systape_answers::values::tapes::found;
@@ -160,8 +161,9 @@ pub fn plain_json(json: &str) -> Cow<'_, str> {
 }
 
 /// Gives up all rights but to read the files `read` and to make files below the directories `make`. For this thread and
-/// those made later, so it comes before the first of them.
+/// those made later, so it comes before the first of them. Memory that is freed from now on is kept.
 pub fn confine(read: &[PathBuf], make: &[PathBuf]) {
+    memory::keep_freed();
     sandbox::enter(&RemainingRights { read: read.to_vec(), make: make.to_vec(), ..RemainingRights::default() });
 }
 

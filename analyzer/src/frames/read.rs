@@ -61,14 +61,15 @@ impl WaitingBatches {
 
     /// Passes on the rows before `frontier`; without one all.
     fn pass(&mut self, frontier: Option<i64>, each: TakePicks<'_>) -> ControlFlow<()> {
-        // batches and rows are in the order in which they came, by which equal times are told apart
-        self.rows.sort_unstable();
+        // batches and rows are in the order in which they came, by which equal times are told apart. They are nearly sorted, of which
+        // this sort makes use
+        self.rows.sort();
         let ready = match frontier {
             Some(i64::MAX) | None => self.rows.len(),
             Some(frontier) => self.rows.partition_point(|(time, ..)| *time < frontier),
         };
         for rows in self.rows[..ready].chunks(PASSED) {
-            let rows = rows.iter().map(|(_, batch, row)| (*batch, *row)).collect();
+            let rows = rows.iter().map(|(_, batch, row)| (*batch, *row));
             each(&RowPicks::new(self.batches.iter().collect(), rows))?;
         }
         self.rows.drain(..ready);

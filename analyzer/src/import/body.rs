@@ -44,8 +44,10 @@ pub(super) enum StraceLine<'a> {
     Ended(u32),
     /// `+++ superseded by execve in pid 17 +++`: that thread takes the number of this one.
     Superseded(u32),
-    /// `--- SIGCHLD {...} ---`, `--- stopped by SIGSTOP ---`.
-    Signal,
+    /// `--- SIGCHLD {...} ---`: the thread took a signal; what stands between the marks.
+    Signal(&'a [u8]),
+    /// `--- stopped by SIGSTOP ---`: it stands still, for a signal that has a line of its own.
+    Stopped,
     /// `strace: Process 17 attached`, `[ Process PID=17 runs in 32 bit mode. ]`.
     Remark(StraceRemark),
     /// A line of a stack, `-k`.
@@ -93,7 +95,7 @@ pub(super) fn parse(body: &[u8]) -> Option<StraceLine<'_>> {
     let body = body.trim_ascii_end();
     match body {
         [b'+', b'+', b'+', b' ', ..] => return end_of_thread(body),
-        [b'-', b'-', b'-', b' ', ..] if body.ends_with(b" ---") => return Some(StraceLine::Signal),
+        [b'-', b'-', b'-', b' ', ..] if body.ends_with(b" ---") => return signal_line(body),
         [b'>', b' ', ..] => return Some(StraceLine::Frame),
         _ => {}
     }
@@ -157,6 +159,15 @@ fn end_of_thread(body: &[u8]) -> Option<StraceLine<'_>> {
         None => (signal, 0),
     };
     Some(StraceLine::Ended(super::number::signal(signal)? | dumped))
+}
+
+/// `--- SIGTERM {si_signo=SIGTERM, si_code=SI_USER, si_pid=7, si_uid=0} ---`; strace before 4.7 has other words behind the name.
+fn signal_line(body: &[u8]) -> Option<StraceLine<'_>> {
+    let inner = body.strip_prefix(b"--- ")?.strip_suffix(b" ---")?;
+    if inner.starts_with(b"stopped by ") {
+        return Some(StraceLine::Stopped);
+    }
+    Some(StraceLine::Signal(inner))
 }
 
 fn remark(body: &[u8]) -> Option<StraceRemark> {
@@ -416,8 +427,10 @@ mod tests {
         assert_eq!(parse(b"+++ exited with 3 +++"), Some(StraceLine::Ended(0x300)));
         assert_eq!(parse(b"+++ killed by SIGSEGV (core dumped) +++"), Some(StraceLine::Ended(0x8b)));
         assert_eq!(parse(b"+++ superseded by execve in pid 17 +++"), Some(StraceLine::Superseded(17)));
-        assert_eq!(parse(b"--- SIGCHLD {si_signo=SIGCHLD} ---"), Some(StraceLine::Signal));
-        assert_eq!(parse(b"--- stopped by SIGSTOP ---"), Some(StraceLine::Signal));
+        let taken = StraceLine::Signal(b"SIGCHLD {si_signo=SIGCHLD}");
+        assert_eq!(parse(b"--- SIGCHLD {si_signo=SIGCHLD} ---"), Some(taken));
+        assert_eq!(parse(b"--- stopped by SIGSTOP ---"), Some(StraceLine::Stopped));
+        assert_eq!(parse(b"--- ---"), None);
         let remark = |line| match parse(line) {
             Some(StraceLine::Remark(remark)) => remark,
             other => panic!("{other:?}"),

@@ -6,28 +6,16 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fs::File;
 use std::io::{BufReader, Seek as _};
-use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
 
+use super::days::{DAY, DayCount, LAST_DAY, first_days};
+use super::file::LogFile;
 use super::lead::{LineTime, shown, split};
 use super::lines::{LineEnd, LogLines};
 
 /// Most files that are open at once.
 const MOST_OPEN: usize = 512;
-/// A day, ns.
-const DAY: u64 = 86_400_000_000_000;
-
-/// A file with lines.
-#[derive(Debug)]
-pub struct LogFile {
-    /// Path of the file, for messages and to open it.
-    pub path: PathBuf,
-    /// The file itself, if it cannot be opened by its path: standard input.
-    pub file: Option<File>,
-    /// The thread that all its lines are of.
-    pub tid: Option<u32>,
-}
 
 /// A line with its thread and time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,17 +35,27 @@ pub(super) struct LogLine {
 }
 
 /// How the lines of logs are dated.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct LogClock {
     /// Midnight of the first day, ns since 1970; None: not known.
     pub midnight: Option<u64>,
+    /// How many days after that each file begins.
+    days: Vec<u64>,
 }
 
 impl LogClock {
-    /// The time of tapes that midnight of the first day is.
-    fn first_day(self) -> u64 {
+    /// The clock of `files`, whose first day begins at `midnight`, if that is known.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub(super) fn new(files: &[LogFile], midnight: Option<u64>) -> Result<Self> {
+        Ok(Self { midnight, days: first_days(files)? })
+    }
+
+    /// The time of tapes that midnight of the first day of the file is.
+    fn first_day(&self, file: usize) -> u64 {
         // not 0, which stands for what is not known
-        self.midnight.unwrap_or(DAY)
+        (self.midnight.unwrap_or(DAY) + self.days.get(file).map_or(0, |day| day * DAY)).min(LAST_DAY * DAY)
     }
 }
 
@@ -74,7 +72,7 @@ pub(super) enum TimeForm {
 #[derive(Debug)]
 pub(super) struct Logs<'a> {
     files: &'a [LogFile],
-    clock: LogClock,
+    clock: &'a LogClock,
     readers: Vec<Option<OneLog>>,
     /// (time of the next line, file).
     turn: BinaryHeap<Reverse<(u64, usize)>>,
@@ -91,7 +89,7 @@ struct OneLog {
     lines: LogLines<BufReader<File>>,
     next: Option<LogLine>,
     last: u64,
-    day: u64,
+    days: DayCount,
 }
 
 impl<'a> Logs<'a> {
@@ -99,7 +97,7 @@ impl<'a> Logs<'a> {
     ///
     /// # Errors
     /// A file cannot be read, or its lines cannot be dated.
-    pub(super) fn open(files: &'a [LogFile], clock: LogClock) -> Result<Self> {
+    pub(super) fn open(files: &'a [LogFile], clock: &'a LogClock) -> Result<Self> {
         let mut logs = Self {
             files,
             clock,
@@ -166,7 +164,7 @@ impl<'a> Logs<'a> {
             None => File::open(path).with_context(why)?,
         };
         let lines = LogLines::new(BufReader::with_capacity(64 << 10, opened));
-        self.readers[at] = Some(OneLog { lines, next: None, last: 0, day: self.clock.first_day() });
+        self.readers[at] = Some(OneLog { lines, next: None, last: 0, days: DayCount::new(self.clock.first_day(at)) });
         self.open += 1;
         self.advance(at)
     }
@@ -185,11 +183,7 @@ impl<'a> Logs<'a> {
             Some(LineTime::Epoch(ns)) => (Some(ns), Some(TimeForm::Epoch)),
             Some(LineTime::Day { ns, whole }) => {
                 self.whole_seconds |= whole;
-                // it is the next day: times of one thread go back by a fraction of a second at most
-                if reader.day + ns + DAY / 2 < reader.last {
-                    reader.day += DAY;
-                }
-                (Some(reader.day + ns), Some(TimeForm::Day))
+                (Some(reader.days.next(ns)), Some(TimeForm::Day))
             }
             Some(LineTime::Relative(_)) => {
                 bail!("its times count from the line before (strace -r), so that nothing is dated: {WANTED}")

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::body::{CallResult, StraceLine, StraceRemark, continued, find, parse};
 use super::logs::LogLine;
+use super::signals::LogSignal;
 
 /// Most calls that are open at once, and most bytes of their arguments.
 const MOST_OPEN: usize = 1 << 18;
@@ -41,8 +42,10 @@ pub(super) enum LogEvent<'a> {
     NotUnderstood,
     /// A line that is not strace's.
     Foreign,
-    /// A line about a signal.
-    Signal,
+    /// The thread took a signal.
+    Signal(LogSignal),
+    /// A line about a signal that is not understood.
+    StrangeSignal,
     /// Another line of strace's, without a call.
     Other,
 }
@@ -184,7 +187,10 @@ impl Stitcher {
                 self.live.remove(&by);
                 take(tid, line.ts, LogEvent::TookOver(by));
             }
-            StraceLine::Signal => take(tid, line.ts, LogEvent::Signal),
+            StraceLine::Signal(text) => {
+                take(tid, line.ts, LogSignal::read(text).map_or(LogEvent::StrangeSignal, LogEvent::Signal));
+            }
+            StraceLine::Stopped => take(tid, line.ts, LogEvent::Other),
             StraceLine::Remark(remark) => {
                 has_lines = false;
                 self.remark(remark, line.ts, &mut take);

@@ -7,15 +7,17 @@ use std::sync::Arc;
 use anyhow::Result;
 use systape_abi::{Abi, ArgKind, Effect, SyscallDesc, describe, number};
 use systape_format::model::{
-    ByteStatus, Call, CallState, Checkpoint, ClockSample, End, Extent, FdTable, ProcessEvent, ProcessKind, Session,
-    SyscallRow, Task,
+    ByteStatus, Call, CallState, Checkpoint, ClockSample, End, Extent, Family, FdTable, ProcessEvent, ProcessKind,
+    Session, SyscallRow, Task,
 };
 
 use super::body::CallResult;
-use super::logs::{LogClock, LogFile, Logs, TimeForm};
+use super::file::LogFile;
+use super::logs::{LogClock, Logs, TimeForm};
+use super::signals::LogSignal;
 use super::stitch::{LogEvent, OpenCall, StitchedCall, Stitcher};
 use super::survey::LogSurvey;
-use super::tape::{LogCall, LogCounts, LogLife, LogTape, of_size};
+use super::tape::{LogCall, LogCounts, LogLife, LogTape, TakenSignal, of_size};
 use super::threads::{FAMILIES, LogThread, LogThreads, comm_of_program};
 use super::values::{ReadArgs, ReadFile, read};
 
@@ -50,8 +52,6 @@ pub(crate) struct ImportedLog {
     pub counts: LogCounts,
     /// Lines that are not strace's.
     pub foreign: u64,
-    /// Lines about signals, which are not imported.
-    pub signals: u64,
     /// Names of calls that this version does not know, with their number.
     pub unknown: BTreeMap<String, u64>,
     /// Segments of the tape.
@@ -65,8 +65,8 @@ pub(crate) struct ImportedLog {
 /// # Errors
 /// A file cannot be read or is no log of strace's that can be dated, or the tape cannot be written.
 pub(crate) fn import<W: Write>(files: &[LogFile], facts: &LogFacts, out: W, id: [u8; 16]) -> Result<(W, ImportedLog)> {
-    let clock = LogClock { midnight: facts.midnight };
-    let mut survey = LogSurvey::read(files, clock, facts.pid)?;
+    let clock = LogClock::new(files, facts.midnight)?;
+    let mut survey = LogSurvey::read(files, &clock, facts.pid)?;
     let mut threads = LogThreads::new(facts.native.0);
     // a call without a duration is told from one of before the tape by its beginning
     let first = survey.first.unwrap_or(0).saturating_sub(u64::from(!survey.durations));
@@ -75,7 +75,7 @@ pub(crate) fn import<W: Write>(files: &[LogFile], facts: &LogFacts, out: W, id: 
     let checkpoint = checkpoint(&survey, &mut threads, session.clock);
     let tape = LogTape::begin(out, id, &session, &checkpoint)?;
     let root = survey.unborn.first().copied().filter(|_| survey.begins_with_exec);
-    let (logs, sole) = (Logs::open(files, clock)?, survey.sole);
+    let (logs, sole) = (Logs::open(files, &clock)?, survey.sole);
     let imported = ImportedLog { notes, ..ImportedLog::default() };
     let failed = None;
     let mut import = Import {
@@ -257,19 +257,13 @@ impl<W: Write> Import<'_, W> {
                 }
                 Ok(())
             }
-            LogEvent::NotUnderstood => {
-                let pid = self.thread(tid, ts)?.map_or(0, |thread| thread.task.pid);
-                self.tape.lost(ts, pid);
-                Ok(())
-            }
+            LogEvent::NotUnderstood => self.strange(tid, ts, Family::Syscall),
+            LogEvent::StrangeSignal => self.strange(tid, ts, Family::Signal),
             LogEvent::Foreign => {
                 self.imported.foreign += 1;
                 Ok(())
             }
-            LogEvent::Signal => {
-                self.imported.signals += 1;
-                Ok(())
-            }
+            LogEvent::Signal(signal) => self.signal(tid, ts, signal),
             LogEvent::Other => Ok(()),
         }
     }
@@ -285,6 +279,26 @@ impl<W: Write> Import<'_, W> {
             self.tape.life(LogLife { task: made.child, parent: made.parent, event })?;
         }
         Ok(Some(thread))
+    }
+
+    /// A line that is not understood: perhaps an event of `family`.
+    fn strange(&mut self, tid: u32, ts: u64, family: Family) -> Result<()> {
+        let pid = self.thread(tid, ts)?.map_or(0, |thread| thread.task.pid);
+        self.tape.lost(ts, pid, family);
+        Ok(())
+    }
+
+    /// The thread took a signal.
+    fn signal(&mut self, tid: u32, ts: u64, signal: LogSignal) -> Result<()> {
+        let Some(thread) = self.thread(tid, ts)? else {
+            self.tape.lost(ts, 0, Family::Signal);
+            return Ok(());
+        };
+        let sender = match signal.is_fault() {
+            true => Some(Arc::clone(&thread.task)),
+            false => signal.sender().and_then(|pid| self.threads.leader(pid)),
+        };
+        self.tape.signal(TakenSignal { task: thread.task, sender, event: signal.event(ts) })
     }
 
     /// The number and description of the call `name` of a thread with `abi`.
@@ -305,11 +319,11 @@ impl<W: Write> Import<'_, W> {
 
     fn call(&mut self, tid: u32, ts: u64, call: &StitchedCall<'_>) -> Result<()> {
         let Some(thread) = self.thread(tid, call.begin)? else {
-            self.tape.lost(ts, 0);
+            self.tape.lost(ts, 0, Family::Syscall);
             return Ok(());
         };
         let Some((number, desc)) = self.named(call.name, thread.abi) else {
-            self.tape.lost(ts, thread.task.pid);
+            self.tape.lost(ts, thread.task.pid, Family::Syscall);
             return Ok(());
         };
         let effect = desc.map_or(Effect::None, |desc| desc.effect);
@@ -377,11 +391,11 @@ impl<W: Write> Import<'_, W> {
     /// The end of a call whose beginning is missing: neither its arguments nor how long it took are known.
     fn lost_begin(&mut self, tid: u32, name: &[u8], ts: u64, result: &CallResult<'_>) -> Result<()> {
         let Some(thread) = self.thread(tid, ts)? else {
-            self.tape.lost(ts, 0);
+            self.tape.lost(ts, 0, Family::Syscall);
             return Ok(());
         };
         let Some((number, desc)) = self.named(name, thread.abi) else {
-            self.tape.lost(ts, thread.task.pid);
+            self.tape.lost(ts, thread.task.pid, Family::Syscall);
             return Ok(());
         };
         let state = if result.ret.is_none() && result.errno == 0 { CallState::NoReturn } else { CallState::LostEnter };
@@ -400,11 +414,11 @@ impl<W: Write> Import<'_, W> {
 
     fn open_call(&mut self, tid: u32, open: &OpenCall, ts: u64, state: CallState) -> Result<()> {
         let Some(thread) = self.thread(tid, open.begin)? else {
-            self.tape.lost(ts, 0);
+            self.tape.lost(ts, 0, Family::Syscall);
             return Ok(());
         };
         let Some((number, desc)) = self.named(&open.name, thread.abi) else {
-            self.tape.lost(ts, thread.task.pid);
+            self.tape.lost(ts, thread.task.pid, Family::Syscall);
             return Ok(());
         };
         // what the call had not printed yet is not known

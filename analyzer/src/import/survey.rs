@@ -7,7 +7,8 @@ use systape_abi::{Abi, describe_name};
 use systape_format::model::ByteStatus;
 
 use super::body::CallResult;
-use super::logs::{LogClock, LogFile, Logs, TimeForm, WANTED};
+use super::file::LogFile;
+use super::logs::{LogClock, Logs, TimeForm, WANTED};
 use super::stitch::{LogEvent, NOT_SAID, StitchedCall, Stitcher};
 use super::text::with_file;
 use super::values;
@@ -64,7 +65,7 @@ impl LogSurvey {
     ///
     /// # Errors
     /// A file cannot be read, its lines cannot be dated, or do not say whose they are.
-    pub(super) fn read(files: &[LogFile], clock: LogClock, sole: Option<u32>) -> Result<Self> {
+    pub(super) fn read(files: &[LogFile], clock: &LogClock, sole: Option<u32>) -> Result<Self> {
         let mut survey = Self::default();
         let mut logs = Logs::open(files, clock)?;
         let mut stitcher = Stitcher::new(sole);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use systape_format::model::{
     ByteStatus, CPU_NONE, Call, Checkpoint, End, FD_NONE, FD_UNKNOWN, Family, Gap, GapCause, ProcessEvent, Session,
-    SyscallRow, Task,
+    SignalEvent, SyscallRow, Task,
 };
 use systape_format::{Encoder, SegmentBuilder, Writer};
 
@@ -44,10 +44,22 @@ pub(super) struct LogLife {
     pub event: ProcessEvent,
 }
 
+/// A signal that a thread took.
+#[derive(Debug)]
+pub(super) struct TakenSignal {
+    /// The thread.
+    pub task: Arc<Task>,
+    /// Who sent it; None: the log does not say.
+    pub sender: Option<Arc<Task>>,
+    /// The event; its tasks are those above.
+    pub event: SignalEvent,
+}
+
 #[derive(Debug)]
 enum LogItem {
     Call(Box<LogCall>),
     Life(Box<LogLife>),
+    Signal(Box<TakenSignal>),
 }
 
 #[derive(Debug)]
@@ -86,8 +98,12 @@ pub(crate) struct LogCounts {
     pub calls: u64,
     /// Events of processes.
     pub life: u64,
+    /// Signals that threads took.
+    pub signals: u64,
     /// Lines that were not understood.
     pub lost: u64,
+    /// Number of lost lines that are about signals.
+    pub lost_signals: u64,
 }
 
 /// Lines that were not understood since the last segment.
@@ -100,6 +116,9 @@ struct LostLines {
     pid: u32,
 }
 
+/// Families that lines which are not understood may be of.
+const MAY_BE_LOST: [Family; 2] = [Family::Syscall, Family::Signal];
+
 /// Writes a tape.
 pub(super) struct LogTape<W: Write> {
     writer: Writer<W>,
@@ -110,7 +129,8 @@ pub(super) struct LogTape<W: Write> {
     arrived: u64,
     /// The latest end or time that was written.
     latest: u64,
-    lost: Option<LostLines>,
+    /// By [`MAY_BE_LOST`].
+    lost: [Option<LostLines>; 2],
     /// What was written.
     pub counts: LogCounts,
 }
@@ -132,7 +152,7 @@ impl<W: Write> LogTape<W> {
             bytes: 0,
             arrived: 0,
             latest: session.window_open,
-            lost: None,
+            lost: [None; 2],
             counts: LogCounts::default(),
         })
     }
@@ -151,6 +171,12 @@ impl<W: Write> LogTape<W> {
         self.wait(ts, LogItem::Life(Box::new(life)))
     }
 
+    /// Adds a signal.
+    pub(super) fn signal(&mut self, signal: TakenSignal) -> Result<()> {
+        let ts = signal.event.ts;
+        self.wait(ts, LogItem::Signal(Box::new(signal)))
+    }
+
     fn wait(&mut self, ts: u64, what: LogItem) -> Result<()> {
         self.arrived += 1;
         self.waiting.push(DueItem { ts, number: self.arrived, what });
@@ -160,10 +186,12 @@ impl<W: Write> LogTape<W> {
         Ok(())
     }
 
-    /// A line of process `pid` (0: not known) at `ts` was not understood: perhaps a call.
-    pub(super) fn lost(&mut self, ts: u64, pid: u32) {
+    /// A line of process `pid` (0: not known) at `ts` was not understood: perhaps an event of `family`.
+    pub(super) fn lost(&mut self, ts: u64, pid: u32, family: Family) {
         self.counts.lost += 1;
-        let lost = self.lost.get_or_insert(LostLines { count: 0, first: ts, last: ts, pid });
+        let at = usize::from(family == MAY_BE_LOST[1]);
+        self.counts.lost_signals += at as u64;
+        let lost = self.lost[at].get_or_insert(LostLines { count: 0, first: ts, last: ts, pid });
         lost.count += 1;
         (lost.first, lost.last) = (lost.first.min(ts), lost.last.max(ts));
         if lost.pid != pid {
@@ -197,6 +225,12 @@ impl<W: Write> LogTape<W> {
                 self.builder.push_process(ProcessEvent { task, parent, ..life.event });
                 self.counts.life += 1;
             }
+            LogItem::Signal(signal) => {
+                let target = self.builder.intern_task(&signal.task);
+                let sender = signal.sender.as_ref().map(|sender| self.builder.intern_task(sender));
+                self.builder.push_signal(SignalEvent { target, sender, ..signal.event });
+                self.counts.signals += 1;
+            }
         }
         Ok(())
     }
@@ -228,8 +262,9 @@ impl<W: Write> LogTape<W> {
 
     /// Closes the segment: the next one begins at `until`.
     fn segment(&mut self, until: u64) -> Result<()> {
-        if let Some(LostLines { count, first, last, pid }) = self.lost.take() {
-            let (cause, family, cpu, ledger) = (GapCause::NotUnderstood, Family::Syscall, CPU_NONE, false);
+        for (lost, family) in self.lost.iter_mut().zip(MAY_BE_LOST) {
+            let Some(LostLines { count, first, last, pid }) = lost.take() else { continue };
+            let (cause, cpu, ledger) = (GapCause::NotUnderstood, CPU_NONE, false);
             self.builder.push_gap(Gap { cause, family, cpu, count, first, last, pid, ledger });
         }
         let next = SegmentBuilder::after(&self.builder, until);
@@ -257,13 +292,14 @@ impl<W: Write> LogTape<W> {
     /// The tape cannot be written.
     pub(super) fn finish(mut self, end: End) -> Result<(W, u32, LogCounts)> {
         self.drain()?;
-        if !self.builder.is_empty() || self.lost.is_some() {
+        if !self.builder.is_empty() || self.lost.iter().any(Option::is_some) {
             self.segment(self.latest.saturating_add(1).max(end.window_close))?;
         }
-        let LogCounts { calls, life, lost } = self.counts;
+        let LogCounts { calls, life, signals, lost, lost_signals } = self.counts;
+        let lost = MAY_BE_LOST.into_iter().zip([lost - lost_signals, lost_signals]);
         let end = End {
-            events: vec![(Family::Syscall, calls), (Family::Process, life)],
-            lost: if lost == 0 { Vec::new() } else { vec![(Family::Syscall, lost)] },
+            events: vec![(Family::Syscall, calls), (Family::Process, life), (Family::Signal, signals)],
+            lost: lost.filter(|(_, count)| *count > 0).collect(),
             ..end
         };
         let segments = self.writer.segments();

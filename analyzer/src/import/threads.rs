@@ -18,9 +18,11 @@ const CLONE_FILES: u64 = 0x400;
 const CLONE_THREAD: u64 = 0x1_0000;
 /// Most bytes of a thread's name.
 const MAX_COMM: usize = 15;
+/// Most processes that are remembered after their ends.
+const MOST_GONE: usize = 1 << 16;
 
 /// Families that a log has.
-pub(super) const FAMILIES: [Family; 2] = [Family::Syscall, Family::Process];
+pub(super) const FAMILIES: [Family; 3] = [Family::Syscall, Family::Process, Family::Signal];
 
 /// A thread that lives.
 #[derive(Clone, Debug)]
@@ -50,6 +52,8 @@ pub(super) struct MadeThread {
 #[derive(Debug)]
 pub(super) struct LogThreads {
     live: HashMap<u32, LogThread>,
+    /// Leaders of processes that ended, by their numbers: their parents hear of them afterwards.
+    gone: HashMap<u32, Arc<Task>>,
     /// Living threads of each process, by upid.
     counts: HashMap<u32, u32>,
     next: u32,
@@ -61,7 +65,7 @@ pub(super) struct LogThreads {
 impl LogThreads {
     /// An empty list, for programs of `native`.
     pub(super) fn new(native: Abi) -> Self {
-        Self { live: HashMap::new(), counts: HashMap::new(), next: 1, native, strangers: 0 }
+        Self { live: HashMap::new(), gone: HashMap::new(), counts: HashMap::new(), next: 1, native, strangers: 0 }
     }
 
     /// Makes a process that no call of the log made.
@@ -139,6 +143,7 @@ impl LogThreads {
     fn enter(&mut self, task: Task, abi: Abi, birth: Option<u64>) -> Arc<Task> {
         *self.counts.entry(task.upid).or_default() += 1;
         let task = Arc::new(task);
+        self.gone.remove(&task.tid);
         self.live.insert(task.tid, LogThread { task: Arc::clone(&task), abi, birth });
         task
     }
@@ -163,7 +168,19 @@ impl LogThreads {
         if last {
             self.counts.remove(&thread.task.upid);
         }
+        if thread.task.tid == thread.task.pid {
+            if self.gone.len() >= MOST_GONE {
+                self.gone.clear();
+            }
+            self.gone.insert(tid, Arc::clone(&thread.task));
+        }
         Some((thread.task, last))
+    }
+
+    /// The leader of process `pid`, which lives or ended not long ago; None: the log has none of that number.
+    pub(super) fn leader(&self, pid: u32) -> Option<Arc<Task>> {
+        let lives = self.live.get(&pid).map(|thread| &thread.task);
+        lives.or_else(|| self.gone.get(&pid)).filter(|task| task.pid == pid).cloned()
     }
 
     /// Thread `by` goes on under the number `tid`, whose thread is gone: that of its process.

@@ -35,9 +35,9 @@ systape_format::tables! {
     pub IMPORT = "import strace" {
         imported: Str [Path] "the new tape"
         calls: Count "calls"
-        not_understood: Count "lines that were not understood: calls that are lost"
+        not_understood: Count "lines that were not understood: calls and signals that are lost"
         not_strace: Count "lines that are not strace's: output of the program"
-        signals: Count "lines about signals, which are not imported"
+        signals: Count "signals that threads took"
         unknown_calls: Nested "`{name: lines}`: calls that this version has no number for; they are among `not_understood`"
         notes: Nested "what the log does not say, in words"
         grade: Word "`good` or `usable`"
@@ -226,7 +226,7 @@ fn run(config: &Config, logs: &[LogFile], new: &mut NewFile, out: &mut Out) -> R
         let unknown: serde_json::Map<String, Value> =
             imported.unknown.iter().map(|(name, count)| (name.clone(), Value::from(*count))).collect();
         row.set("imported", to).set("calls", imported.counts.calls).set("not_understood", imported.counts.lost);
-        row.set("not_strace", imported.foreign).set("signals", imported.signals);
+        row.set("not_strace", imported.foreign).set("signals", imported.counts.signals);
         row.set("unknown_calls", Value::from(unknown)).set("notes", Value::from(imported.notes.clone()));
         row.set("grade", check::grade(good)).set("segments", imported.segments).set("bytes", copy.len_bytes());
         out.rows(&IMPORT, Judgement::Each, [row])?;
@@ -242,8 +242,9 @@ fn text(out: &mut Out, imported: &ImportedLog, to: &str, grade: &str, bytes: u64
     for note in &imported.notes {
         line(out, &format!("{note}."))?;
     }
-    if imported.signals > 0 {
-        line(out, &format!("{} about signals: signals are not imported.", counted(imported.signals, "line")))?;
+    if imported.counts.signals > 0 {
+        let signals = counted(imported.counts.signals, "signal");
+        line(out, &format!("{signals}, each when it was taken: when it was sent, the log does not say."))?;
     }
     if imported.foreign > 0 {
         let lines = counted(imported.foreign, "line");
@@ -257,10 +258,7 @@ fn text(out: &mut Out, imported: &ImportedLog, to: &str, grade: &str, bytes: u64
     let lost = match imported.counts.lost {
         0 => "Every line of strace's was understood.".to_owned(),
         lost => {
-            format!(
-                "{} not understood: counted as lost calls, so that answers are \"at least\".",
-                counted(lost, "line")
-            )
+            format!("{} not understood: counted as lost, so that answers are \"at least\".", counted(lost, "line"))
         }
     };
     Ok(line(out, &lost)?)

@@ -509,7 +509,7 @@ impl<'a> TapeFacts<'a> {
         } else {
             let from = printable(format!("{}, from {}", session.imported, session.target).as_bytes());
             lines.add("imported", &from);
-            lines.add("", "not in such a log: CPUs, users, cgroups, scheduling, senders of signals, block I/O, the kernel, and what strace's own -e left out");
+            lines.add("", "not in such a log: CPUs, users, cgroups, scheduling, when signals were sent, block I/O, the kernel, and what strace's own -e left out");
         }
         lines.whole("command", &systape_events::values::words::shell(&session.arguments));
         lines.add("selection", &printable(&session.selection.join(&b' ')));

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
+use serde_json::Value;
 
 use crate::common::{Output, Place};
 
@@ -118,6 +119,108 @@ fn every_call_of_a_log_is_on_the_tape() {
     let all: String = parts.iter().map(|name| read(name)).collect();
     assert!(parts.len() > 3);
     assert_eq!(of_tape(&place, "split.tape"), of_lines(all.lines()));
+}
+
+/// Signals of a tape, with the thread that took each.
+fn signals(place: &Place, tape: &str) -> Vec<(u64, String, Option<i64>, Option<u64>)> {
+    let rows = place.analyze(&format!("trace -e signal:* --format json {tape}")).json();
+    let taken = rows.iter().filter(|row| row["event"] == "signal:signal_deliver");
+    let of = |row: &Value| {
+        let args = &row["args"];
+        assert!(args["sa_handler"].is_null() && args["result"].is_null(), "{row}");
+        let name = args["signal_name"].as_str().unwrap().to_owned();
+        (args["target_tid"].as_u64().unwrap(), name, args["code"].as_i64(), args["sender_pid"].as_u64())
+    };
+    taken.map(of).collect()
+}
+
+#[test]
+fn every_signal_of_a_log_is_on_the_tape() {
+    let place = Place::new();
+    let text = "7 1796070471.0 execve(\"/bin/sh\", [\"sh\"], 0x7ffe /* 3 vars */) = 0 <0.000100>\n\
+                7 1796070471.1 fork() = 8 <0.000010>\n\
+                8 1796070471.2 pause( <unfinished ...>\n\
+                7 1796070471.3 kill(8, SIGUSR1) = 0 <0.000010>\n\
+                8 1796070471.4 <... pause resumed>) = ? ERESTARTNOHAND (To be restarted if no handler) <0.2>\n\
+                8 1796070471.5 --- SIGUSR1 {si_signo=SIGUSR1, si_code=SI_USER, si_pid=7, si_uid=0} ---\n\
+                8 1796070471.6 rt_sigreturn({mask=[]}) = -1 EINTR (Interrupted system call) <0.000010>\n\
+                8 1796070471.7 --- SIGTERM {si_signo=SIGTERM, si_code=SI_USER, si_pid=4711, si_uid=33} ---\n\
+                8 1796070471.8 +++ killed by SIGTERM +++\n\
+                7 1796070471.8 --- SIGCHLD {si_signo=SIGCHLD, si_code=CLD_KILLED, si_pid=8, si_uid=0, si_status=SIGTERM, si_utime=0, si_stime=0} ---\n\
+                7 1796070471.9 --- SIGSTOP {si_signo=SIGSTOP, si_code=SI_USER, si_pid=4711, si_uid=33} ---\n\
+                7 1796070471.9 --- stopped by SIGSTOP ---\n\
+                7 1796070472.0 --- SIGNONE {si_signo=SIGNONE} ---\n\
+                7 1796070472.1 --- SIGSEGV {si_signo=SIGSEGV, si_code=SEGV_MAPERR, si_addr=0x10} ---\n\
+                7 1796070472.2 +++ killed by SIGSEGV (core dumped) +++\n";
+    fs::write(place.path("x.log"), text).unwrap();
+    let imported = place.analyze("import strace x.log");
+    assert!(imported.out.contains("5 signals, each when it was taken"), "{}", imported.out);
+    assert!(
+        imported.out.ends_with("\"at least\".\n") && imported.out.contains("\n1 line not understood"),
+        "{}",
+        imported.out
+    );
+    let signal = |tid, name: &str, code, sender| (tid, name.to_owned(), Some(code), sender);
+    assert_eq!(
+        signals(&place, "x.tape"),
+        [
+            signal(8, "SIGUSR1", 0, Some(7)),
+            signal(8, "SIGTERM", 0, None),
+            signal(7, "SIGCHLD", 2, Some(8)),
+            signal(7, "SIGSTOP", 0, None),
+            signal(7, "SIGSEGV", 1, Some(7)),
+        ]
+    );
+    let kills = place.analyze("kills x.tape").out;
+    for line in [
+        "sh (8) killed by process 4711; died 100",
+        "sh (7) stopped by process 4711; stopped",
+        "sh (7) killed by itself via fault: address 0x10; died 100",
+    ] {
+        assert!(kills.contains(line), "{line}: {kills}");
+    }
+    let rows = place.analyze("kills --all --format json x.tape").json();
+    let of = |name: &str| rows.iter().find(|row| row["signal_name"] == name).unwrap();
+    let handled = of("SIGUSR1");
+    assert_eq!(handled["sender"]["pid"], 7);
+    for unknown in ["result", "disposition", "blocked"] {
+        assert!(handled[unknown].is_null(), "{unknown}: {handled}");
+    }
+    assert_eq!((&handled["outcome"]["cause"], &of("SIGTERM")["outcome"]["cause"]), (&false.into(), &true.into()));
+    assert_eq!((&of("SIGSTOP")["outcome"]["stopped"], of("SIGSEGV")["ip"].is_null()), (&true.into(), true));
+    let info = place.analyze("info --format json x.tape").json();
+    assert_eq!((&info[0]["lost"]["signal"], &info[0]["lost"]["syscall"]), (&1.into(), &Value::Null));
+    // what goes out again is what came in
+    let lines = place.analyze("export strace x.tape").out;
+    assert!(lines.contains("--- SIGTERM {si_signo=SIGTERM, si_code=SI_USER, si_pid=4711, si_uid=33} ---"), "{lines}");
+}
+
+#[test]
+fn a_log_of_several_files_passes_midnight() {
+    let place = Place::new();
+    let logs = [
+        (7, "23:59:58.5 fork() = 8 <0.000010>\n00:00:02.5 fork() = 9 <0.000010>\n00:00:04.5 +++ exited with 0 +++\n"),
+        (
+            8,
+            "23:59:59.5 close(3) = 0 <0.000010>\n00:00:01.5 close(3) = 0 <0.000010>\n00:00:02.0 +++ exited with 0 +++\n",
+        ),
+        (9, "00:00:03.5 close(3) = 0 <0.000010>\n00:00:04.0 +++ exited with 0 +++\n"),
+    ];
+    logs.iter().for_each(|(tid, text)| fs::write(place.path(&format!("x.log.{tid}")), text).unwrap());
+    import(&place, "--day 2026-11-30 x.log");
+    let rows = place.analyze("trace --format json x.tape").json();
+    let calls: Vec<_> = rows.iter().map(|row| (row["tid"].as_u64(), row["time"].as_str().unwrap())).collect();
+    let at = |tid, time| (Some(tid), time);
+    assert_eq!(
+        calls,
+        [
+            at(7, "2026-11-30T23:59:58.500000000Z"),
+            at(8, "2026-11-30T23:59:59.500000000Z"),
+            at(8, "2026-12-01T00:00:01.500000000Z"),
+            at(7, "2026-12-01T00:00:02.500000000Z"),
+            at(9, "2026-12-01T00:00:03.500000000Z"),
+        ]
+    );
 }
 
 #[test]

@@ -199,6 +199,9 @@ fn questions() -> Vec<(&'static str, Value, Vec<&'static str>)> {
         ("calls", json!({"time": "5,1"}), vec!["trace", "--time", "5,1"]),
         ("kills", json!({}), vec!["kills"]),
         ("kills", json!({"all": true}), vec!["kills", "--all"]),
+        ("requests", json!({}), vec!["requests"]),
+        ("requests", json!({"client": true, "by": ["comm"]}), vec!["requests", "--client", "--by", "comm"]),
+        ("stays", json!({}), vec!["stays"]),
     ]
 }
 
@@ -216,7 +219,13 @@ fn a_client_begins_lists_and_calls() {
     let listed = client.ask("tools/list", json!({}));
     let tools = listed["result"]["tools"].as_array().unwrap();
     let names: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["list", "info", "why", "path", "top", "summary", "calls", "kills", "diff", "sql", "schema"]);
+    assert_eq!(
+        names,
+        [
+            "list", "info", "why", "path", "top", "summary", "calls", "kills", "requests", "stays", "diff", "sql",
+            "schema"
+        ]
+    );
     for tool in tools {
         assert_eq!(tool["annotations"]["readOnlyHint"], true, "{tool}");
         assert_eq!(

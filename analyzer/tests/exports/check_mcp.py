@@ -25,6 +25,8 @@ QUESTIONS = {
     "summary": ({"limit": 10}, "summary"),
     "calls": ({"failure": True}, "trace --failure"),
     "kills": ({"all": True}, "kills --all"),
+    "requests": ({"by": ["comm"]}, "requests --by comm"),
+    "stays": ({}, "stays"),
     "diff": ({"before": "0,50%", "after": "50%,100%"}, "diff --before 0,50% --after 50%,100%"),
     "sql": ({"query": "SELECT syscall, count(*) AS n FROM syscalls GROUP BY 1 ORDER BY 2 DESC, 1"}, None),
     "schema": ({"report": "why"}, None),
@@ -65,7 +67,10 @@ async def ask(client, tool, tape):
         rows = [json.loads(line) for line in got.stdout.splitlines() if not line.startswith('{"lost":')]
         rows = rows[:-1] if tool == "sql" else rows
         shown = len(answer["rows"])
-        assert answer["rows"] == rows[:shown] and shown + answer["more"] == len(rows), (tool, tape, answer)
+        assert answer["rows"] == rows[:shown], (tool, tape, answer)
+        # of very many rows it counts ten thousand
+        more = len(rows) - shown
+        assert answer["more"] <= more if answer.get("more_at_least") else answer["more"] == more, (tool, tape, more, answer)
         assert shown > 0 or not rows, (tool, tape, answer)
     assert isinstance(answer["complete"], bool), answer
 

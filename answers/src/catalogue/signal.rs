@@ -1,6 +1,6 @@
 //! Signals: sent, the line of the running task; taken, of the target. And victims of the OOM killer.
 
-use systape_format::model::{SIGNAL_GROUP, SignalEvent, SignalKind, StackOf};
+use systape_format::model::{SIGNAL_GROUP, SIGNAL_HANDLER_UNKNOWN, SignalEvent, SignalInfo, SignalKind, StackOf};
 
 use super::{Observed, catalogue};
 
@@ -12,12 +12,12 @@ catalogue! {
         signal: Int "its number; null: of an OOM victim" of [SignalKind::Generate, SignalKind::Deliver] = |o| o.e.sig;
         signal_name: Word "its name; null: likewise" of [SignalKind::Generate, SignalKind::Deliver] = |o| name(o);
         si_errno: Int "the kernel's si_errno; null: likewise" of [SignalKind::Generate, SignalKind::Deliver] = |o| o.e.errno;
-        code: Int "the kernel's si_code; null: likewise" of [SignalKind::Generate, SignalKind::Deliver] = |o| o.e.code;
+        code: Int "the kernel's si_code; null: likewise, or an imported log does not say" of [SignalKind::Generate, SignalKind::Deliver] = |o| Some(o.e.code).filter(|_| !imported(o) || o.e.info != SignalInfo::Unknown);
         target: Task "process of the target" = |o| o.task(o.e.target);
         to_group: Flag "of generate: sent to the process, not to a thread; null: of others" of [SignalKind::Generate] = |o| o.e.flags & SIGNAL_GROUP != 0;
         result: Int "of generate: 0 delivered, 1 ignored, 2 already pending, 3 and 4 lost in part; null: of others" of [SignalKind::Generate] = |o| o.e.result;
-        sender: Task "process that ran, of an OOM victim out of memory; null with the next four: not known, or of deliver" of [SignalKind::Generate, SignalKind::OomVictim] = |o| o.e.sender.and_then(|task| o.task(task));
-        sa_handler: Hex "of deliver: the handler, 0x0 default, 0x1 ignore; null: of others" of [SignalKind::Deliver] = |o| o.e.ip;
+        sender: Task "process that ran, of an OOM victim out of memory; null with the next four: not known, or of deliver (but for what an imported log names)" of [SignalKind::Generate, SignalKind::Deliver, SignalKind::OomVictim] = |o| o.e.sender.and_then(|task| o.task(task));
+        sa_handler: Hex "of deliver: the handler, 0x0 default, 0x1 ignore; null: of others, or an imported log does not say" of [SignalKind::Deliver] = |o| Some(o.e.ip).filter(|_| !imported(o));
         total_vm: Wide "of an OOM victim: its virtual memory, bytes; 0 in all four: not known; null: of others" of [SignalKind::OomVictim] = |o| o.e.oom.total_vm;
         anon_rss: Wide "of an OOM victim: its anonymous memory, bytes; null: of others" of [SignalKind::OomVictim] = |o| o.e.oom.anon;
         file_rss: Wide "of an OOM victim: its memory of files, bytes; null: of others" of [SignalKind::OomVictim] = |o| o.e.oom.file;
@@ -37,6 +37,11 @@ catalogue! {
         sig = signal |o| Some(name(o)), errno = si_errno, code, sa_handler;
     SignalKind::OomVictim as u32 => "oom:mark_victim" []:
         comm = target_comm, pid = target_tid, total_vm, anon_rss, file_rss, shmem_rss;
+}
+
+/// Whether it is of a log that was imported, which has less than a recording.
+fn imported(o: Observed<'_, SignalEvent>) -> bool {
+    o.e.flags & SIGNAL_HANDLER_UNKNOWN != 0
 }
 
 fn name(o: Observed<'_, SignalEvent>) -> String {

@@ -7,6 +7,7 @@ pub mod debuginfod;
 pub mod fetcher;
 pub mod fit;
 pub mod interrupt;
+pub mod memory;
 pub mod new_file;
 pub mod open;
 pub mod output;

@@ -268,6 +268,8 @@ pub const SIGNAL_HANDLED: u32 = 32;
 pub const SIGNAL_PDEATHSIG: u32 = 64;
 /// [`SignalEvent::flags`]: sent to the group, not the thread.
 pub const SIGNAL_GROUP: u32 = 128;
+/// [`SignalEvent::flags`]: deliver: what the target does about it is not known, so `ip` is none (a log was imported).
+pub const SIGNAL_HANDLER_UNKNOWN: u32 = 256;
 
 /// A process above another in the process tree, as it was then.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -316,7 +318,7 @@ pub struct SignalEvent {
     /// The target thread (generate: the one named; any thread of it may take a group signal).
     pub target: u32,
     /// Generate: the task that ran (the sender, unless `flags` and `info` differ). OOM: the task that ran out of
-    /// memory. None for deliver.
+    /// memory. Deliver: None, or the task that an imported log names.
     pub sender: Option<u32>,
     /// Generate: index into [`Dict::calls`](crate::model::Dict::calls): the call `sender` was in.
     pub call: Option<u32>,

@@ -116,6 +116,23 @@ const TOOLS: &[ToolDef] = &[
         takes: &[TASKS, &["time", "signal", "all"]],
     },
     ToolDef {
+        name: "requests",
+        title: "How long servers took to answer",
+        about: "Exchanges on connections, a request and its answer each: how many, how long (p50, p90, p99, longest), by server and \
+                program. 'client' looks from the end that connected; 'slowest' lists the slowest one by one, with 'where' where the \
+                time of each went.",
+        asks: ToolKind::Report("requests"),
+        takes: &[&["by", "client", "port", "slowest", "budget"], TASKS, &["time"]],
+    },
+    ToolDef {
+        name: "stays",
+        title: "What threads were in",
+        about: "Of a tape of looks at all threads (record --sample), which has no calls one by one: how long threads were in which call, \
+                on which file or lock, or ran, each with the range that chance leaves. 'longest' lists the longest stays.",
+        asks: ToolKind::Report("stays"),
+        takes: &[&["by", "longest"], TASKS, &["time"]],
+    },
+    ToolDef {
         name: "diff",
         title: "What changed",
         about: "What differs between two tapes ('tape' and 'other'), or between two stretches of one ('before' and 'after'): CPU time, \

@@ -1,6 +1,7 @@
 //! Columns of rows as the buffers of a record batch: they are filled from the vectors of [`Values`], column by column.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use anyhow::{Result, bail};
 use systape_answers::render::json::lossless;
@@ -109,14 +110,26 @@ impl BatchBody {
     ) {
         let columns: Vec<&[Option<T>]> =
             picks.batches().map(|batch| batch.columns.get(at).and_then(&of).unwrap_or_default()).collect();
-        let (mut valid, mut values) = (ValidBits::default(), Vec::with_capacity(N * picks.len()));
-        for (batch, row) in picks.rows() {
-            let value = columns[batch].get(row).copied().flatten();
-            valid.push(value.is_some());
-            values.extend_from_slice(&bytes(value.unwrap_or_default()));
+        let there = |(batch, rows): (usize, Range<usize>)| columns[batch].get(rows);
+        let whole = |rows: &[Option<T>]| rows.iter().all(Option::is_some);
+        let mut valid = ValidBits { rows: picks.len(), ..ValidBits::default() };
+        if !picks.runs().all(|run| there(run).is_some_and(whole)) {
+            valid.rows = 0;
+            picks.rows().for_each(|(batch, row)| valid.push(columns[batch].get(row).is_some_and(Option::is_some)));
         }
         self.valid(&valid);
-        self.buffer(&values);
+        let (from, mut at) = (self.bytes.len(), self.bytes.len());
+        self.bytes.resize(from + N * picks.len(), 0);
+        for (batch, rows) in picks.runs() {
+            let places = self.bytes[at..at + N * rows.len()].as_chunks_mut::<N>().0;
+            at += N * rows.len();
+            let values = columns[batch].get(rows.start..).unwrap_or_default();
+            for (place, value) in places.iter_mut().zip(values) {
+                *place = bytes(value.unwrap_or_default());
+            }
+        }
+        self.buffers.push([from as i64, (at - from) as i64]);
+        self.bytes.resize(at.next_multiple_of(ALIGNED), 0);
     }
 
     fn column(&mut self, kind: Kind, at: usize, picks: &RowPicks<'_>) -> Result<()> {

@@ -210,6 +210,7 @@ fn missing(session: &Session, signals: bool, life: bool) -> Option<String> {
     match (signals, life) {
         (false, _) => Some(match families::why_left_out(session, Family::Signal) {
             Some(why) => format!("signals were not recorded ({why}): who sent them is not known"),
+            // by a version before this one
             None if !session.imported.is_empty() => {
                 "signals were not imported from the log: who sent them is not known".to_owned()
             }

@@ -10,7 +10,7 @@ use super::party::Party;
 use crate::reports::losses;
 use systape_answers::derive::signals::outcome::{blocked, explains, result_name};
 use systape_answers::derive::signals::via::{self, code_name, fault_address};
-use systape_answers::derive::signals::{Disposition, EndedTarget, SignalLine, Via};
+use systape_answers::derive::signals::{Disposition, EndedTarget, SignalLine, Via, stops};
 use systape_answers::lines::tables::LOSSES;
 use systape_answers::render::cell::Cell;
 use systape_answers::render::out::Out;
@@ -19,7 +19,7 @@ use systape_answers::render::row::{Judgement, Row, ShownTimes};
 systape_format::tables! {
     /// One row a signal, in order of time; a death of which no signal was seen is one too.
     pub KILLS = "kills" {
-        ts_ns: Time key "when it was sent; of a death without a signal, when the process ended"
+        ts_ns: Time key "when it was sent; of a death without a signal, when the process ended; of a signal in an imported log, when it was taken"
         time: Word "the same as RFC 3339, UTC; null: the tape has no clock sample"
         time_uncertain_ns: Duration "how far apart the two times are that `time` may be; null: it is known"
         act: Int "number of the act (one kill of a group, one write to cgroup.kill) that sent it: its signals share it"
@@ -28,12 +28,12 @@ systape_format::tables! {
         info: Word "what the kernel knew of the origin: `siginfo`, `noinfo` (on behalf of the task that ran), `priv` (the kernel itself); null: not known"
         code: Int "si_code; null: no siginfo"
         code_name: Word "its name; null: no siginfo"
-        result: Word "`delivered` (queued), `ignored`, `already-pending`, `overflow` (not sent), `info-lost` (queued without its siginfo); null: a death without a signal"
+        result: Word "`delivered` (queued), `ignored`, `already-pending`, `overflow` (not sent), `info-lost` (queued without its siginfo); null: a death without a signal, or the signal is of an imported log"
         via: Word "how it was sent: [reading-reports.md](reading-reports.md#kills) lists the ways"
-        disposition: Word "`default`, `handler`, `ignore`: what the target did about that signal then; null: a death without a signal"
-        blocked: Flag "the thread it was sent to blocked it; null: a death without a signal"
+        disposition: Word "`default`, `handler`, `ignore`: what the target did about that signal then; null: likewise"
+        blocked: Flag "the thread it was sent to blocked it; null: likewise"
         address: Hex "of a fault; null: none, or the processor gave none (code `SI_KERNEL`: a non-canonical address, `int3`)"
-        ip: Hex "of a fault: the instruction; null: none"
+        ip: Hex "of a fault: the instruction; null: none, or an imported log does not say"
         call: Word "the call that the sender was in; null: in none, or not known"
         call_args: Nested "its first four arguments, an array of strings in hex"
         call_path: Str [Path] "the file behind the descriptor of the call; null: none, or not known"
@@ -75,9 +75,9 @@ systape_format::tables! {
         outcome.exit_code: Int "its exit status; null: it has none"
         outcome.latency_ns: Duration "from the signal to that end; null: it had ended before, or no end is known"
         outcome.core_dumped: Flag "it left a core dump; null: no end is known"
-        outcome.stopped: Flag "the signal stopped it"
+        outcome.stopped: Flag "the signal stopped it; null: an imported log does not say"
         outcome.cause: Flag "this signal is what ended it; null: not known (see `maybe_cause`), or a death without a signal"
-        outcome.taken_ns ? AtMost: Duration "from the signal to when the target took it; null: not seen"
+        outcome.taken_ns ? AtMost: Duration "from the signal to when the target took it; null: not seen, or when it was sent is not known"
         outcome.handler: Hex "address of the handler that took it; null: none did"
         outcome.maybe_cause: Flag "as far as was seen it is the cause, but signals were lost between it and the end; null: a death without a signal"
     }
@@ -134,9 +134,11 @@ fn common<'a>(row: &mut Row<'a>, record: &'a SignalLine, times: &ShownTimes<'_>)
         },
     );
     row.set("code", coded.then_some(event.code)).set("code_name", coded.then(|| code_name(event.sig, event.code)));
+    // of an imported log only the taking is known
+    let seen = seen && !sent.only_taken();
     row.set("result", seen.then(|| result_name(event.result))).set("via", record.via.name());
     row.set("disposition", seen.then(|| Disposition::of(event).name())).set("blocked", seen.then(|| blocked(event)));
-    row.set("address", fault_address(event, record.via)).set("ip", fault.then_some(event.ip));
+    row.set("address", fault_address(event, record.via)).set("ip", (fault && !sent.only_taken()).then_some(event.ip));
     row.set("call", call.map(|call| call.name.as_str()));
     let args = call.map(|call| call.args.iter().zip(event.call_args).map(hex).collect::<Vec<_>>());
     row.set("call_args", args.map(Value::from));
@@ -163,7 +165,9 @@ fn outcome(row: &mut Row<'_>, story: &KillsInput<'_>, record: &SignalLine) {
     row.set("outcome_exit_code", end.and_then(|end| end.status()));
     let latency = end.filter(|_| record.unseen.is_none()).and_then(|end| end.ts.checked_sub(ts));
     row.set("outcome_latency_ns", latency).set("outcome_core_dumped", end.map(|end| end.core_dumped()));
-    row.set("outcome_stopped", outcome.stopped);
+    // of those a handler may have been called
+    let unknown = record.sent.only_taken() && stops(record.sent.event.sig) && !outcome.stopped;
+    row.set("outcome_stopped", (!unknown).then_some(outcome.stopped));
     row.set(
         "outcome_cause",
         match outcome.cause {

@@ -1,6 +1,6 @@
 //! A record in words: `nginx (4711, uid 33) killed by sh (4800, uid 0) via kill; died after 0.412 ms`.
 
-use systape_format::model::SignalEvent;
+use systape_format::model::{SIGNAL_HANDLER_UNKNOWN, SignalEvent};
 
 use super::party::short;
 use systape_abi::signo::SIGABRT;
@@ -35,6 +35,13 @@ pub(super) fn by(record: &SignalLine) -> String {
         let abort = if sent.to_own_process() && sent.event.sig == SIGABRT { " (abort)" } else { "" };
         text.push_str(&format!("by {own}{abort} "));
     }
+    if record.sender().is_none() && sent.only_taken() && sent.event.si_pid != 0 {
+        text.push_str(&format!("by process {} ", sent.event.si_pid));
+    }
+    // in which call the sender was is not known of an imported log
+    if record.via == Via::Unknown && !text.is_empty() && sent.only_taken() {
+        return text.trim_end().to_owned();
+    }
     text.push_str("via ");
     text.push_str(record.via.name());
     text.push_str(&detail(record));
@@ -44,7 +51,10 @@ pub(super) fn by(record: &SignalLine) -> String {
 /// The place of a fault: `address 0x10 at ip 0x55d0`.
 pub(super) fn fault(event: &SignalEvent, via: Via) -> String {
     let address = fault_address(event, via).map_or_else(|| "not known".to_owned(), |addr| format!("{addr:#x}"));
-    format!("address {address} at ip {:#x}", event.ip)
+    match event.flags & SIGNAL_HANDLER_UNKNOWN != 0 {
+        true => format!("address {address}"),
+        false => format!("address {address} at ip {:#x}", event.ip),
+    }
 }
 
 /// Details of the way it was sent.
@@ -108,8 +118,12 @@ pub(super) fn outcome(record: &SignalLine, certain: bool) -> String {
     }
     let after = |ts: u64| span(ts.saturating_sub(event.ts));
     let mut parts = Vec::new();
+    let only_taken = record.sent.only_taken();
     if let Some(end) = outcome.end.filter(|_| outcome.cause != EndedTarget::No) {
-        parts.push(format!("died after {}", after(end.ts)));
+        parts.push(match only_taken {
+            true => format!("died {} after it took the signal", after(end.ts)),
+            false => format!("died after {}", after(end.ts)),
+        });
         if end.core_dumped() {
             parts.push("core dumped".to_owned());
         }
@@ -118,6 +132,8 @@ pub(super) fn outcome(record: &SignalLine, certain: bool) -> String {
     }
     let taken = |taken: Taken| format!("{}{}", mark::at_most(taken.at_most), after(taken.ts));
     match (event.result, outcome.taken) {
+        _ if outcome.stopped && only_taken => parts.push("stopped".to_owned()),
+        _ if only_taken => parts.push("taken; when it was sent is not known".to_owned()),
         (IGNORED, _) => parts.push("ignored".to_owned()),
         (ALREADY_PENDING, _) => parts.push("already pending".to_owned()),
         (OVERFLOW, _) => parts.push("not sent, its queue was full".to_owned()),
@@ -132,7 +148,7 @@ pub(super) fn outcome(record: &SignalLine, certain: bool) -> String {
         match outcome.end {
             Some(end) if end.ts < event.ts => parts.push("had ended before".to_owned()),
             Some(end) => parts.push(format!("{} after {}", ending(&end), after(end.ts))),
-            None if Disposition::of(event) == Disposition::Default && queued(event) && certain => {
+            None if Disposition::of(event) == Disposition::Default && queued(event) && certain && !only_taken => {
                 parts.push("alive at the end of the recording".to_owned());
             }
             None => {}

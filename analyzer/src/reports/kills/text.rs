@@ -182,6 +182,8 @@ fn paragraph(story: &KillsInput<'_>, record: &SignalLine, out: &mut impl Write) 
     }
     if record.unseen.is_none() {
         say("siginfo", &siginfo(record))?;
+    }
+    if record.unseen.is_none() && !record.sent.only_taken() {
         let blocked = if blocked(event) { ", blocked by the thread it was sent to" } else { "" };
         say(
             "state",
@@ -191,6 +193,7 @@ fn paragraph(story: &KillsInput<'_>, record: &SignalLine, out: &mut impl Write) 
     if let Some(end) = record.outcome.end {
         let after = match end.ts.checked_sub(event.ts) {
             _ if record.unseen.is_some() => String::new(),
+            Some(ns) if record.sent.only_taken() => format!(", {} after it took the signal", span(ns)),
             Some(ns) => format!(", {} later", span(ns)),
             None => ", before the signal".to_owned(),
         };

@@ -26,6 +26,12 @@ pub struct SignalLine {
 }
 
 impl SignalLine {
+    /// When the target took it; None: that was not recorded.
+    pub fn taken_at(&self) -> Option<u64> {
+        let only = self.sent.only_taken().then_some(self.sent.event.ts);
+        only.or(self.outcome.taken.map(|taken| taken.ts))
+    }
+
     /// Sender of the signal; None = none (a timer, the kernel), or not known.
     pub fn sender(&self) -> Option<&Task> {
         match self.via.actor() {

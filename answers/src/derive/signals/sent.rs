@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use systape_format::model::{Ancestor, SIGNAL_INTERRUPT, SIGNAL_SENDER_KTHREAD, SignalEvent, SignalInfo, Task};
+use systape_format::model::{
+    Ancestor, SIGNAL_INTERRUPT, SIGNAL_SENDER_KTHREAD, SignalEvent, SignalInfo, SignalKind, Task,
+};
 
 use crate::derive::processes::track;
 use systape_abi::si_code as code;
 use systape_events::calls::CallInfo;
 
-/// A signal as it was sent: the event with its indices resolved.
+/// A signal as it was sent, or taken where only that is known: the event with its indices resolved.
 #[derive(Clone, Debug)]
 pub struct Sent {
     /// The event. For a death without a recorded signal only `ts` and `sig` are valid.
@@ -51,6 +53,11 @@ impl Sent {
         self.to_own_process() && self.sender.as_deref().is_some_and(same)
     }
 
+    /// Whether only that it was taken is known, not when it was sent: of an imported log.
+    pub fn only_taken(&self) -> bool {
+        self.event.kind == SignalKind::Deliver
+    }
+
     /// The task that ran, if it is a user's and sent the signal itself: not one that an interrupt interrupted.
     pub fn user(&self) -> Option<&Task> {
         let other = self.event.flags & (SIGNAL_INTERRUPT | SIGNAL_SENDER_KTHREAD) != 0;
@@ -62,7 +69,8 @@ impl Sent {
         let event = &self.event;
         let said =
             event.info == SignalInfo::Siginfo && matches!(event.code, code::SI_USER | code::SI_TKILL | code::SI_QUEUE);
-        said && self.sender.as_deref().is_some_and(|sender| [sender.pid, sender.ns_pid].contains(&event.si_pid))
+        let named = |sender: &Task| self.only_taken() || [sender.pid, sender.ns_pid].contains(&event.si_pid);
+        said && self.sender.as_deref().is_some_and(named)
     }
 
     /// The target process group of a kill (0: the sender's own, 1: all processes); None = it went to one process.

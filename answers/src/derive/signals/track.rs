@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use systape_format::model::{Ancestor, SignalEvent, SignalKind, Task};
+use systape_format::model::{Ancestor, SIGNAL_HANDLER_UNKNOWN, SignalEvent, SignalKind, Task};
 
 use super::missing::{Lost, Missing};
 use super::oom::{self, Mark, Marks};
@@ -14,7 +14,7 @@ use super::via::{Via, via};
 use super::{act, everyday, stops};
 use crate::derive::processes::track::key;
 use crate::derive::processes::{Ending, Processes};
-use systape_abi::signo::{SIGABRT, SIGINT, SIGKILL, SIGQUIT, SIGTERM};
+use systape_abi::signo::{SIGABRT, SIGINT, SIGKILL, SIGQUIT, SIGSTOP, SIGTERM};
 use systape_events::calls::CallInfo;
 use systape_events::values::order::InOrder as _;
 
@@ -145,6 +145,17 @@ impl<'a> Tracker<'a> {
             let Some(target) = tasks.get(event.target as usize) else { continue };
             let sender = event.sender.and_then(|sender| tasks.get(sender as usize));
             match event.kind {
+                // of an imported log only this is known: that it was taken, and who sent it
+                SignalKind::Deliver if event.flags & SIGNAL_HANDLER_UNKNOWN != 0 => self.generate(Sent {
+                    call_unknown: true,
+                    event,
+                    sender: sender.cloned(),
+                    target: Arc::clone(target),
+                    call: None,
+                    sender_above: Arc::default(),
+                    target_above: Arc::default(),
+                    place: Some((at, row as u32)),
+                }),
                 SignalKind::Generate => {
                     let call = event.call.and_then(|call| calls.get(call as usize)).cloned();
                     self.generate(Sent {
@@ -179,7 +190,7 @@ impl<'a> Tracker<'a> {
             self.explain(process, Best { how, sig, ts, end, taken: None, slot });
         }
         if let Some(slot) = slot {
-            if outcome::queued(&sent.event) {
+            if outcome::queued(&sent.event) && !sent.only_taken() {
                 self.waiting.entry((process, sig)).or_default().push(slot);
             }
             self.trim(&mut sent);
@@ -273,7 +284,8 @@ impl<'a> Tracker<'a> {
             Some(best) => best.lost(missing).map_or(EndedTarget::Yes, EndedTarget::Maybe),
             None => EndedTarget::No,
         };
-        let stopped = stops(event.sig) && taken.is_some_and(|taken| taken.handler == 0);
+        let stopped = stops(event.sig) && taken.is_some_and(|taken| taken.handler == 0)
+            || sent.only_taken() && event.sig == SIGSTOP;
         let via = match via(&sent, &self.marks) {
             // the mark of the OOM killer comes behind its signal
             Via::Kernel if sent.event.sig == SIGKILL && self.unmarked(event.ts, missing) => Via::Unknown,
@@ -284,7 +296,9 @@ impl<'a> Tracker<'a> {
             (Via::OomSharedMm, Some(sender)) => self.marks.of_other(sender, &sent.target, event.ts).cloned(),
             _ => None,
         };
-        let wanted = self.choice.always(event.sig) || cause != EndedTarget::No || stopped;
+        // one that a handler may have taken, or that stopped it
+        let may_stop = sent.only_taken() && stops(event.sig) && self.choice.by_effect(event.sig);
+        let wanted = self.choice.always(event.sig) || cause != EndedTarget::No || stopped || may_stop;
         let outcome = Outcome { taken, end, followed: process.is_some_and(|process| process.followed), cause, stopped };
         let record = SignalLine { sent, via, outcome, mark, act: 0, unseen: None };
         // who it is blamed on is known only now

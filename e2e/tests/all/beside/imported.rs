@@ -153,3 +153,40 @@ fn an_imported_tree_ends_as_the_recorded_one() {
     assert!(of_log.len() >= 2, "{of_log:?}");
     assert_eq!(of_log, of_recording);
 }
+
+#[test]
+fn an_imported_log_has_the_signals_of_a_recording() {
+    let Some(lab) = Lab::beside() else { return };
+    // one that is handled, one that another process sends, one that a process sends to itself, and what the kernel sends
+    let script = "trap : USR1; kill -USR1 $$; sleep 60 & kill -TERM $!; wait; sh -c 'kill -SEGV $$'; exit 3";
+    run(lab.command("strace").args(["-f", "-ttt", "-T", "-o", "x.log", "sh", "-c", script]));
+    lab.record("recorded.tape", &[], &["sh", "-c", script]);
+    lab.analyze(&["import", "strace", "-o", "x.tape", "x.log"]).expect(0);
+    // each of these: code, whether it was sent to itself, what it did
+    let kills = |tape: &str| -> Vec<String> {
+        let rows = lab.analyze(&["kills", "--signal", "USR1,TERM,SEGV", "--format", "json", tape]).expect(0).json();
+        let own = |row: &Value| row["sender"]["pid"] == row["target"]["pid"];
+        let of = |row: &Value| {
+            let outcome = &row["outcome"];
+            format!(
+                "{} {} {} {} {}",
+                row["signal_name"],
+                row["code_name"],
+                own(row),
+                outcome["cause"],
+                outcome["stopped"]
+            )
+        };
+        let mut all: Vec<String> = rows.iter().filter(|row| row["signal"].is_u64()).map(of).collect();
+        all.sort();
+        all
+    };
+    let (of_log, of_recording) = (kills("x.tape"), kills("recorded.tape"));
+    assert_eq!(of_log.len(), 3, "{of_log:?}");
+    assert_eq!(of_log, of_recording);
+    // each line of the log about a signal that was taken is one event
+    let log = fs::read_to_string(lab.path("x.log")).expect("a log");
+    let lines = log.lines().filter(|line| line.contains("--- SIG")).count();
+    let rows = lab.analyze(&["-e", "signal:*", "--format", "json", "x.tape"]).expect(0).json();
+    assert_eq!(rows.iter().filter(|row| row["event"] == "signal:signal_deliver").count(), lines);
+}

@@ -35,7 +35,7 @@ pub(super) fn read(context: &mut Context<'_>, processes: &Processes, profile: &m
 fn add(record: &SignalLine, profile: &mut GatheredProfile) {
     let (event, target) = (&record.sent.event, &record.sent.target);
     let name = signal_name(event.sig);
-    let taken = record.outcome.taken.map(|taken| taken.ts).or(record.outcome.end.map(|end| end.ts));
+    let taken = record.taken_at().or(record.outcome.end.map(|end| end.ts));
     let sender = record.sender().filter(|_| record.unseen.is_none());
     let whom = |task: &Task| format!("{}/{}", escaped(&task.comm), task.tid);
     let outcome = record.outcome.end.map(|end| match (end.status(), end.signal()) {
@@ -52,7 +52,8 @@ fn add(record: &SignalLine, profile: &mut GatheredProfile) {
     let row = at(taken.unwrap_or(event.ts).max(event.ts), profile.text(&name));
     let number = profile.threads.number(target);
     profile.threads.all[number as usize].markers.push(row);
-    if let Some(sender) = sender {
+    // when it was sent is not known of an imported log
+    if let Some(sender) = sender.filter(|_| !record.sent.only_taken()) {
         let row = at(event.ts, profile.text(&format!("sends {name}")));
         let number = profile.threads.number(sender);
         profile.threads.all[number as usize].markers.push(row);

@@ -28,12 +28,14 @@ pub(super) fn write(
     for (at, record) in records.iter().enumerate() {
         let (event, target) = (&record.sent.event, &record.sent.target);
         let name = signal_name(event.sig);
-        let taken = record.outcome.taken.map(|taken| taken.ts).or(record.outcome.end.map(|end| end.ts));
+        let taken = record.taken_at().or(record.outcome.end.map(|end| end.ts));
         let arrives = boot.at(taken.unwrap_or(event.ts).max(event.ts));
         let sender = record.sender().filter(|_| record.unseen.is_none());
-        let joined = |flow: fn(u64) -> Flow| if sender.is_some() { flow(self::flow(tape, at)) } else { Flow::None };
+        // when it was sent is not known of an imported log
+        let from = sender.filter(|_| !record.sent.only_taken());
+        let joined = |flow: fn(u64) -> Flow| if from.is_some() { flow(self::flow(tape, at)) } else { Flow::None };
         let whom = |task: &Task| Value::StringValue(format!("{}/{}", text(&task.comm), task.tid));
-        if let Some(sender) = sender {
+        if let Some(sender) = from {
             threads.tell(packets, sender);
             let arguments = vec![slices.argument("target", whom(target))];
             let place = (boot.at(event.ts), Track::Thread(sender.utid));

@@ -12,6 +12,7 @@ mod kernel;
 mod kills;
 mod lost;
 mod machine;
+mod offcpu;
 mod packets;
 mod samples;
 mod sched;
@@ -164,6 +165,13 @@ fn placed(tapes: &[PathBuf]) -> Result<Vec<Placed>> {
 
 type TraceFile<'a> = BufWriter<&'a File>;
 
+/// Whether `tape` has times off the CPU with their stacks.
+fn has_waits(tape: &Tape) -> bool {
+    let kinds = recorded::kinds(tape);
+    let stacks = kinds.contains(&StackOf::Switch) || kinds.contains(&StackOf::Asleep);
+    stacks && families::recorded(tape, Family::Sched) == Some(true)
+}
+
 /// One tape of a trace.
 struct OneTape<'a> {
     config: &'a Config,
@@ -242,6 +250,9 @@ impl OneTape<'_> {
         self.kills(&mut context, (&mut packets, &mut slices, &mut threads))?;
         self.connections(&mut context, (&mut packets, &mut slices))?;
         self.counts(&context, (&mut packets, &mut slices));
+        if has_waits(tape) {
+            offcpu::write(&mut context, &names, boot, self.packets(), file)?;
+        }
         lost::write(&mut packets, &mut slices, &context.question.loss, (boot, tape.complete_until()));
         file.write_all(&packets.bytes)?;
         losses::tell_filtered(&context, out);
@@ -252,9 +263,9 @@ impl OneTape<'_> {
         Ok(verdict.doubted(!tape.misses().is_empty()))
     }
 
-    /// Names of functions on the stacks of samples.
+    /// Names of functions on the stacks of samples and of times off the CPU.
     fn names(&self, dirs: &SymbolPlaces, findings: &mut Vec<String>) -> Result<Names> {
-        if !recorded::kinds(self.tape).contains(&StackOf::Sample) {
+        if !recorded::kinds(self.tape).contains(&StackOf::Sample) && !has_waits(self.tape) {
             return Ok(Names::default());
         }
         debug_files::find(self.tape, || recorded::places(self.tape), &dirs.debug_dirs, findings)

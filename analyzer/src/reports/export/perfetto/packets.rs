@@ -5,7 +5,8 @@ use rustc_hash::FxHashMap;
 
 use super::super::proto::perfetto::trace_packet::Data;
 use super::super::proto::perfetto::{
-    Callstack, DebugAnnotationName, EventCategory, EventName, Frame, InternedData, InternedString, Mapping, TracePacket,
+    Callstack, DebugAnnotationName, EventCategory, EventName, Frame, InternedData, InternedString, Mapping,
+    TracePacket, TracePacketDefaults,
 };
 
 /// Begins a packet in a trace: field 1, of a length.
@@ -27,6 +28,8 @@ pub(super) enum Sequence {
     Samples = 3,
     /// Other events on tracks of our own.
     Slices = 4,
+    /// Times off the CPU.
+    OffCpu = 5,
 }
 
 /// Packets as bytes of a trace.
@@ -58,12 +61,24 @@ impl Packets {
 
     /// Adds one that names strings of `interned`, with those that are new.
     pub(super) fn interned(&mut self, sequence: Sequence, interned: &mut Interned, ts: u64, data: Data) {
+        self.with_defaults(sequence, interned, ts, (data, None));
+    }
+
+    /// Adds one as [`Self::interned`] does, with what packets of the sequence have in common from now on.
+    pub(super) fn with_defaults(
+        &mut self,
+        sequence: Sequence,
+        interned: &mut Interned,
+        ts: u64,
+        (data, defaults): (Data, Option<TracePacketDefaults>),
+    ) {
         let flags = if std::mem::replace(&mut interned.begun, true) { NEEDED } else { CLEARED | NEEDED };
         self.push(TracePacket {
             timestamp: ts,
             trusted_packet_sequence_id: sequence as u32,
             sequence_flags: flags,
             interned_data: interned.fresh.take(),
+            trace_packet_defaults: defaults,
             data: Some(data),
             ..TracePacket::default()
         });
@@ -113,6 +128,11 @@ fn of_text(map: &mut FxHashMap<String, u64>, text: &str) -> (u64, bool) {
 }
 
 impl Interned {
+    /// Whether a packet was written with it.
+    pub(super) fn begun(&self) -> bool {
+        self.begun
+    }
+
     /// The number of a category of events.
     pub(super) fn category(&mut self, name: &'static str) -> u64 {
         let (iid, new) = number(&mut self.categories, name);

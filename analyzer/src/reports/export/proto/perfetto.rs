@@ -17,9 +17,11 @@ pub struct TracePacket {
     /// 1: the interned data of the sequence begin anew; 2: they are needed.
     #[prost(uint32, tag = "13")]
     pub sequence_flags: u32,
+    #[prost(message, optional, tag = "59")]
+    pub trace_packet_defaults: ::core::option::Option<TracePacketDefaults>,
     #[prost(uint32, tag = "98")]
     pub machine_id: u32,
-    #[prost(oneof = "trace_packet::Data", tags = "2, 6, 11, 45, 60, 66, 1")]
+    #[prost(oneof = "trace_packet::Data", tags = "2, 6, 11, 45, 60, 66, 135, 1")]
     pub data: ::core::option::Option<trace_packet::Data>,
 }
 /// Nested message and enum types in `TracePacket`.
@@ -38,6 +40,8 @@ pub mod trace_packet {
         TrackDescriptor(super::TrackDescriptor),
         #[prost(message, tag = "66")]
         PerfSample(super::PerfSample),
+        #[prost(message, tag = "135")]
+        StackSample(super::StackSample),
         #[prost(message, tag = "1")]
         FtraceEvents(super::FtraceEventBundle),
     }
@@ -272,6 +276,47 @@ pub struct PerfSample {
     /// 1 kernel, 2 user.
     #[prost(uint32, tag = "5")]
     pub cpu_mode: u32,
+}
+/// Since Perfetto v58.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StackSample {
+    #[prost(message, optional, tag = "1")]
+    pub task_context: ::core::option::Option<stack_sample::TaskContext>,
+    #[prost(uint64, tag = "6")]
+    pub callstack_iid: u64,
+    /// In the unit that the defaults of the sequence say.
+    #[prost(uint64, tag = "11")]
+    pub primary_weight: u64,
+}
+/// Nested message and enum types in `StackSample`.
+pub mod stack_sample {
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct TaskContext {
+        #[prost(uint32, tag = "2")]
+        pub pid: u32,
+        #[prost(uint32, tag = "3")]
+        pub tid: u32,
+    }
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct CounterDescriptor {
+        #[prost(string, tag = "2")]
+        pub name: ::prost::alloc::string::String,
+        /// Unit: 1 nanoseconds.
+        #[prost(uint32, tag = "3")]
+        pub unit: u32,
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StackSampleDefaults {
+    #[prost(string, tag = "1")]
+    pub source: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "2")]
+    pub primary_descriptor: ::core::option::Option<stack_sample::CounterDescriptor>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TracePacketDefaults {
+    #[prost(message, optional, tag = "100")]
+    pub stack_sample_defaults: ::core::option::Option<StackSampleDefaults>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct FtraceEventBundle {

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use rustc_hash::FxHashMap;
 use systape_abi::signo::{SIGBUS, SIGCHLD, SIGFPE, SIGILL, SIGKILL, SIGSEGV, SIGTRAP};
 use systape_abi::{si_code, signal_name};
-use systape_format::model::{SignalEvent, SignalInfo, SignalKind, Task};
+use systape_format::model::{SIGNAL_HANDLER_UNKNOWN, SignalEvent, SignalInfo, SignalKind, Task};
 
 use systape_answers::derive::processes::Ending;
 use systape_answers::derive::signals::outcome::IGNORED;
@@ -50,6 +50,8 @@ impl Signals {
                 return None;
             }
             SignalKind::Deliver if event.sig == SIGKILL => return None,
+            // a log that was imported has none that were sent
+            SignalKind::Deliver if event.flags & SIGNAL_HANDLER_UNKNOWN != 0 => self.fields(event),
             SignalKind::Deliver => self.sent.remove(&key).unwrap_or_default(),
             SignalKind::OomVictim => return None,
         };
