@@ -15,6 +15,7 @@ use systape_format::reader::Tape;
 use super::idle::{self, Folded};
 use super::offcpu::{keys_of, selected};
 use super::scheduling;
+use super::stays;
 use crate::asked::config::view::{AnswerFn, CPUS, Own, Part, Rows, TASKS, View};
 use crate::asked::config::{Config, refuse};
 use crate::asked::options::idle::Idle;
@@ -120,6 +121,10 @@ fn check(config: &Config) -> Result<()> {
 /// Prints the answer for `config`.
 fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let own: Options = config.own()?;
+    if stays::is_by_looks(tape) && own.at()?.is_none() {
+        let how = (own.idle, own.rank.all(), config.limit(own.rank));
+        return stays::answer(config, tape, keys_of(config)?, how, out);
+    }
     if let Some(edge) = own.at()? {
         let limit = config.limit(own.rank);
         return at::run(scheduling::context(config, tape, true, out)?, edge, &own.stacks, limit, out);
