@@ -246,8 +246,21 @@ fn tapes(dir: &Path) -> Vec<PathBuf> {
     common::exchanges::write_served(&path("served"));
     common::looks::write(&path("looks"), &[]);
     let names = [
-        "sample", "events", "life", "stacks", "ledger", "asleep", "sched", "tables", "udp", "locks", "held", "tools",
-        "exchanges", "served", "looks",
+        "sample",
+        "events",
+        "life",
+        "stacks",
+        "ledger",
+        "asleep",
+        "sched",
+        "tables",
+        "udp",
+        "locks",
+        "held",
+        "tools",
+        "exchanges",
+        "served",
+        "looks",
     ];
     let mut tapes: Vec<PathBuf> = names.into_iter().map(path).collect();
     let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/tapes");
