@@ -98,6 +98,7 @@ const _: () = assert!(size_of::<Static>() == 176);
 const _: () = assert!(size_of::<Operands>() == 12 * 16);
 const _: () = assert!(size_of::<Stack>() == 224);
 const _: () = assert!(size_of::<Stay>() == 168);
+const _: () = assert!(size_of::<Escalation>() == 64);
 const _: () = assert!(size_of::<LookSums>() == 112);
 const _: () = assert!(size_of::<IdleThreads>() == 48);
 const _: () = assert!(size_of::<LookNote>() == 112 && size_of::<LookAsk>() == 48);
@@ -122,6 +123,8 @@ macro_rules! record_enum {
             Exec(Exec, &'a [u8], &'a [u8]),
             /// Looks found a thread in one state: the record, the name of its file, the path of its call.
             Stay(Stay, &'a [u8], &'a [u8]),
+            /// Looks found something wrong, and everything is recorded: the record, the condition, what it was, the name of the tape.
+            Escalation(Escalation, [&'a [u8]; 3]),
             /// A part of the environment that a program was started with: the record, the bytes.
             Environ(Environ, &'a [u8]),
             /// A cgroup was made: the record, its path.
@@ -242,6 +245,7 @@ pub trait WireValue: Copy {
 }
 
 impl WireValue for Stay {}
+impl WireValue for Escalation {}
 impl WireValue for LookSums {}
 impl WireValue for IdleThreads {}
 impl WireValue for Stack {}
@@ -252,6 +256,11 @@ impl WireValue for LookDetail {}
 impl Stay {
     /// The kind of the record, for its head.
     pub const KIND: u16 = WIRE_STAY;
+}
+
+impl Escalation {
+    /// The kind of the record, for its head.
+    pub const KIND: u16 = WIRE_ESCALATION;
 }
 
 /// Bytes that are no record: the kind, the length found and the least length of that kind (0: unknown kind).
@@ -350,6 +359,17 @@ pub fn parse(bytes: &[u8]) -> Result<Record<'_>, BadRecord> {
                 return Err(BadRecord { kind, len: bytes.len(), needed: size_of::<Stay>() + file + path });
             }
             Record::Stay(r, &data[..file], &data[file..file + path])
+        }
+        WIRE_ESCALATION => {
+            let (r, data) = copy::<Escalation>(bytes, kind)?;
+            let lens = [r.condition_len, r.what_len, r.tape_len].map(usize::from);
+            let needed = lens.iter().sum::<usize>();
+            if data.len() < needed {
+                return Err(BadRecord { kind, len: bytes.len(), needed: size_of::<Escalation>() + needed });
+            }
+            let (condition, rest) = data.split_at(lens[0]);
+            let (what, rest) = rest.split_at(lens[1]);
+            Record::Escalation(r, [condition, what, &rest[..lens[2]]])
         }
         WIRE_ENVIRON => {
             let (r, data) = copy::<Environ>(bytes, kind)?;

@@ -403,7 +403,7 @@ crate::tables! {
         interval: Duration "time between two looks then: looks times interval estimates the time"
         seen: Duration "from the first of these looks to the last: all that time it was so"
         ago: Duration "from the last of them until ts"
-        since: Duration "how long it had been so at the first of them; not known: another class of the scheduler than the fair one"
+        since: Duration "how long it had been so at the first of them, rounded down by at most 0.8 %; not known: another class of the scheduler than the fair one"
         look: Wide "number of the first of these looks, counted from the start of the recording"
         file: Str [Path] "what the call's descriptor stands for; unknown: it has none, or it could not be read before the stay was over"
         path: Str [Path] "the path that the call was given; unknown: likewise"
@@ -419,7 +419,7 @@ crate::tables! {
         unread: Unread "which of the numbers are not known"
         stack: Stack "functions of the kernel that it waits in"
     }
-    /// Looks of about a second.
+    /// Looks of some seconds, ten as a rule.
     pub LOOK_SECOND = "look:second" {
         ts: Time "the last of them"
         look: Wide "number of the first"
@@ -435,7 +435,7 @@ crate::tables! {
         uncopied: Count "stays of which it could not be read what they wait for, as they were over"
         cost: Duration "CPU time that record spent on these looks"
     }
-    /// Threads that looks of about a second found in a call that waits for work (poll, epoll_wait, nanosleep, a futex that is no contended lock): they have no stay.
+    /// Threads that looks of some seconds found in a call that waits for work (poll, epoll_wait, nanosleep, a futex that is no contended lock): they have no stay.
     pub LOOK_IDLE = "look:idle" {
         ts: Time "the last of these looks"
         call: Str "which call"

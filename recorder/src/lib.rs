@@ -23,6 +23,7 @@
 //! | [`triggers`] | what begins a tape of a flight recorder |
 //! | [`stacks`] | frames and names of stacks |
 //! | [`flight`] | the flight recorder |
+//! | [`escalation`] | what makes a recording of looks one of everything (`--escalate`) |
 //! | [`config`] | the command line resolved on this machine |
 //! | [`ledger`] | calls that were counted instead of stored |
 //! | [`load`] | loads and attaches the BPF programs |
@@ -40,6 +41,7 @@ pub mod commands;
 pub mod config;
 mod descriptors;
 pub mod encode;
+pub mod escalation;
 pub mod flight;
 pub mod foreign;
 mod kernel;

@@ -11,6 +11,7 @@ use systape_recorder::commands::generate::generate;
 use systape_recorder::commands::{ask, cli, opening};
 use systape_recorder::config::RecordConfig;
 use systape_recorder::config::rights;
+use systape_recorder::escalation::launcher;
 use systape_recorder::foreign;
 use systape_recorder::own::memory;
 use systape_recorder::own::say::say;
@@ -29,6 +30,9 @@ fn main() -> ExitCode {
     }
     if std::env::args_os().nth(1).is_some_and(|arg| arg == foreign::OPENER) {
         return opening::run();
+    }
+    if std::env::args_os().nth(1).is_some_and(|arg| arg == launcher::WORD) {
+        return launcher::run(std::env::args_os().skip(2));
     }
     if ask::is_asked(std::env::args_os().nth(1).as_ref()) {
         let asked = match cli::parse_request(std::env::args_os()) {

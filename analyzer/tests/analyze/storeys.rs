@@ -39,7 +39,7 @@ const STOREYS: [(&str, &str); 14] = [
     (
         "recorder",
         "own machine kernel rings tape foreign mappings probes descriptors tracepoints options calls triggers stacks \
-         flight config ledger load looks tasks encode pipeline run commands",
+         flight escalation config ledger load looks tasks encode pipeline run commands",
     ),
     (
         "events",

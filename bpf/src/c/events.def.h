@@ -80,7 +80,8 @@ KIND(STATIC, Static, wire_static, row.ts, Tail, "A place of a static probe was r
 KIND(ENVIRON, Environ, wire_environ, ts, Tail, "A part of the environment that a program was started with: the record, the bytes.")
 KIND(LOCK, Lock, wire_lock, row.ts, Fixed, "A task began to wait for a lock of the kernel, or ended.")
 KIND(STAY, Stay, wire_stay, row.ts, Tail, "Looks found a thread in one state: the record, the name of its file, the path of its call.")
-KIND(LOOKS, LookSums, wire_looks, ts, Fixed, "Looks at all threads of about a second.")
+KIND(ESCALATION, Escalation, wire_escalation, row.ts, Tail, "Looks found something wrong, and everything is recorded: the record, the condition, what it was, the name of the tape.")
+KIND(LOOKS, LookSums, wire_looks, ts, Fixed, "Looks at all threads of some seconds.")
 KIND(IDLE, IdleThreads, wire_idle, ts, Fixed, "Threads that looks found in a call that waits for work.")
 KIND(STACK, Stack, wire_stack, ts, Apart, "A stack.")
 

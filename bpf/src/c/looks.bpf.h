@@ -16,7 +16,9 @@
 #define LOOK_UNKNOWN (~0ULL)
 #define LOOK_STACK_BYTES (64 * 8)
 #define LOOK_TEXT 256
+#define LOOK_ASK_MS 30000
 
+#define NR_POLL_64 7
 #define NR_FUTEX_64 202
 #define NR_FUTEX_32 240
 #define NR_FUTEX_TIME64_32 422
@@ -44,8 +46,9 @@ struct look_note {
 	u32 nr; /* SNAP_NO_CALL = in none */
 	u32 here_tid;
 	u8 abi;
-	u8 state; /* letter of ps(1); R: it waits for a CPU */
-	u8 pad[6];
+	u8 state; /* letter of ps(1); R: it waits for a CPU; T: its process is stopped */
+	u8 throttled; /* R: for the quota of its group */
+	u8 pad[5];
 };
 
 /* What a look found. */
@@ -55,9 +58,9 @@ struct look_room {
 	u64 displaced; /* ready to run, and off the CPU that the walk has */
 	u64 stopped;   /* stopped, traced, frozen */
 	u64 over;      /* to be noted, and without room */
-	u64 arrival;   /* when the walk got its CPU, of the scheduler's clock */
+	u64 arrival;   /* when this piece's walk got its CPU, of the scheduler's clock */
 	u64 from;      /* where the next piece begins: start of the last process walked, */
-	u32 from_tid;  /* and of a large one the last thread; 0 = none */
+	u32 from_tid;  /* of a large one the last thread; 0 = none */
 	u32 more;      /* there is another piece */
 	u32 piece;     /* threads of this piece */
 	u32 noted;
@@ -108,7 +111,17 @@ struct wire_stay {
 	u8 pad[2];
 };
 
-/* Looks of about a second. */
+/* Something was wrong, and everything is recorded. The condition, what it was and the name of the tape follow. */
+struct wire_escalation {
+	struct wire_row row;
+	u64 value;
+	u16 condition_len;
+	u16 what_len;
+	u16 tape_len;
+	u8 pad[2];
+};
+
+/* Looks of some seconds. */
 struct wire_looks {
 	struct wire_hdr hdr;
 	u64 ts;
@@ -126,7 +139,7 @@ struct wire_looks {
 	u64 cost;
 };
 
-/* Threads in a call that waits for work, in the looks of about a second. */
+/* Threads in a call that waits for work, in the looks of some seconds. */
 struct wire_idle {
 	struct wire_hdr hdr;
 	u64 ts;
@@ -144,6 +157,7 @@ const volatile u64 look_idle_32[SC_MAX / 64] = {};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, u32);
 	__type(value, struct look_room);
@@ -151,6 +165,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, u32);
 	__type(value, struct look_detail);
@@ -249,6 +264,38 @@ static __always_inline bool look_waits(u32 abi, u32 nr)
 	return (abi == ABI_I386 ? look_idle_32[word] : look_idle[word]) >> (at & 63) & 1;
 }
 
+/*
+ * Whether a thread polls one descriptor, and for some seconds at most: so wait
+ * those who asked somebody, as a resolver does. Others have all the time, or a
+ * list.
+ */
+__noinline int look_asks(u64 at)
+{
+	u64 count = 0, ms = 0;
+
+	bpf_probe_read_kernel(&count, sizeof(count), (void *)(at + bpf_core_field_offset(struct pt_regs, si)));
+	bpf_probe_read_kernel(&ms, sizeof(ms), (void *)(at + bpf_core_field_offset(struct pt_regs, dx)));
+	return count == 1 && ms - 1 < LOOK_ASK_MS;
+}
+
+/* Whether a thread that is ready to run waits for the quota of its group. */
+__noinline int look_is_throttled(u64 address)
+{
+	struct task_struct *task = (void *)address;
+
+	if (bpf_core_field_exists(task->throttled))
+		return BPF_CORE_READ(task, throttled);
+	if (bpf_core_field_exists(task->se.cfs_rq) && bpf_core_field_exists(task->se.cfs_rq->throttle_count))
+		return BPF_CORE_READ(task, se.cfs_rq, throttle_count) > 0;
+	return false;
+}
+
+/* Whether it is of a process that works for the recorder. */
+__noinline int look_is_helper(u64 address)
+{
+	return is_helper((void *)address);
+}
+
 /* One more in a call that is only counted. */
 static __always_inline void look_count(struct look_room *room, u32 abi, u32 nr)
 {
@@ -266,6 +313,8 @@ static __noinline int look_at(struct look_room *room, struct task_struct *task)
 	u64 args[MAX_ARGS] = {}, at, queued = 0;
 	struct look_note *note;
 	u8 letter, abi = 0;
+	bool asks = false;
+	u64 address = 0;
 	long call = -1;
 
 	room->threads++;
@@ -297,7 +346,10 @@ static __noinline int look_at(struct look_room *room, struct task_struct *task)
 		return 0;
 	} else if (letter != 'D') {
 		room->stopped++;
-		return 0;
+		/* a process is stopped as a whole: its first thread stands for it */
+		if (letter != 'T' || task->pid != task->tgid)
+			return 0;
+		most = LOOK_SOFT;
 	}
 	if (!is_recorded(task))
 		return 0;
@@ -310,7 +362,8 @@ static __noinline int look_at(struct look_room *room, struct task_struct *task)
 	if (letter == 'S') {
 		if (nr == SNAP_NO_CALL)
 			return 0;
-		if (look_waits(abi, nr)) {
+		asks = abi == ABI_X86_64 && nr == NR_POLL_64 && look_asks(at);
+		if (!asks && look_waits(abi, nr)) {
 			look_count(room, abi, nr);
 			return 0;
 		}
@@ -330,6 +383,10 @@ static __noinline int look_at(struct look_room *room, struct task_struct *task)
 			most = LOOK_NOTES;
 		}
 	}
+	/* read rather than assigned: a function of its own takes a number */
+	bpf_probe_read_kernel(&address, sizeof(address), &task);
+	if (look_is_helper(address))
+		return 0;
 	index = room->noted;
 	if (index >= most) {
 		room->over++;
@@ -349,6 +406,7 @@ static __noinline int look_at(struct look_room *room, struct task_struct *task)
 	note->here_tid = thread_here(task);
 	note->abi = abi;
 	note->state = letter;
+	note->throttled = letter == 'R' && look_is_throttled(address);
 	return 0;
 }
 
@@ -387,28 +445,13 @@ static __always_inline void look_on(struct look_room *room)
 	bpf_task_release(from);
 }
 
-/*
- * Walks a piece. The list of processes is in the order of their start, so the
- * last one's start says where the next piece begins. ctx[0]: it is the first.
- */
-int look_walk(u64 *ctx)
+/* The processes behind the last one that was walked. */
+static __always_inline void look_at_processes(struct look_room *room)
 {
 	struct bpf_iter_task processes;
 	struct task_struct *leader;
-	struct look_room *room;
-	u32 zero = 0;
 	u64 start;
 
-	room = bpf_map_lookup_elem(&look_rooms, &zero);
-	if (!room)
-		return 0;
-	room->piece = 0;
-	room->more = 0;
-	if (ctx[0])
-		room->arrival = BPF_CORE_READ(current_task(), sched_info.last_arrival);
-	bpf_rcu_read_lock();
-	if (room->from_tid)
-		look_on(room);
 	bpf_iter_task_new(&processes, NULL, BPF_TASK_ITER_ALL_PROCS);
 	while ((leader = bpf_iter_task_next(&processes))) {
 		start = BPF_CORE_READ(leader, start_time);
@@ -422,10 +465,32 @@ int look_walk(u64 *ctx)
 		if (!leader)
 			continue;
 		look_at_threads(room, leader, false);
-		bpf_task_release(leader);
 		room->from = start;
+		bpf_task_release(leader);
 	}
 	bpf_iter_task_destroy(&processes);
+}
+
+/*
+ * Walks a piece. The list of processes is in the order of their start, so the
+ * last one's start says where the next piece begins. The recorder lets others run
+ * in between: each piece is a look of its own moment.
+ */
+int look_walk(u64 *ctx)
+{
+	struct look_room *room;
+	u32 zero = 0;
+
+	room = bpf_map_lookup_elem(&look_rooms, &zero);
+	if (!room)
+		return 0;
+	room->piece = 0;
+	room->more = 0;
+	room->arrival = BPF_CORE_READ(current_task(), sched_info.last_arrival);
+	bpf_rcu_read_lock();
+	if (room->from_tid)
+		look_on(room);
+	look_at_processes(room);
 	bpf_rcu_read_unlock();
 	return 0;
 }

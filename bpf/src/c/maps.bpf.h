@@ -31,6 +31,7 @@ const volatile u8 v1_controller = 0;
 const volatile u64 target_cgroup = 0; /* id; those below it too */
 const volatile bool filter_cpu = false;
 const volatile bool inherit = true;
+const volatile bool no_thread_usage = false; /* what threads used is not recorded, only what processes did */
 const volatile bool with_self = false; /* the recorder's own threads too, by families other than syscalls */
 const volatile bool watch_outside = false; /* in a pid namespace, and tasks outside of it may be recorded */
 const volatile u32 string_limit = 4096; /* bytes kept of a string, without its NUL */
@@ -103,6 +104,8 @@ const volatile u64 state_share = 0;
  * (WALK_SELF).
  */
 u32 own_tgid = 0;
+/* The recorded command's process, in the recorder's pid namespace: its other children read files for it. */
+u32 own_command = 0;
 u32 own_level = 0;
 u64 own_namespace = 0;
 struct path own_root = {};

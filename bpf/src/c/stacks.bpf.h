@@ -239,7 +239,7 @@ int cpu_sample(struct sample_context *ctx)
 
 	if (window != WINDOW_OPEN || !(u32)bpf_get_current_pid_tgid())
 		return 0;
-	if (!cpu_is_recorded() || !is_recorded(current))
+	if (!cpu_is_recorded() || !is_recorded(current) || is_helper(current))
 		return 0;
 	now = bpf_ktime_get_ns();
 	take_stack(ctx, STACK_SAMPLE, now, now, ctx->regs[17] & 3 ? 0 : STACK_IN_KERNEL);

@@ -425,6 +425,20 @@ static __always_inline bool is_nobody(struct task_struct *task)
 	return !FIELD(task, pid) || (!with_self && (u32)FIELD(task, tgid) == own_tgid);
 }
 
+/* Whether the leader of a process is a child of the recorder, and not the command. */
+static __always_inline bool is_own_child(struct task_struct *leader)
+{
+	return (u32)BPF_CORE_READ(leader, real_parent, tgid) == own_tgid && process_here(leader) != own_command;
+}
+
+/* Whether it is of a process that works for the recorder: of its child, or of a child of that. */
+static __always_inline bool is_helper(struct task_struct *task)
+{
+	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
+
+	return !with_self && (is_own_child(leader) || is_own_child(BPF_CORE_READ(leader, real_parent, group_leader)));
+}
+
 /*
  * Whether families other than syscalls record the events of this task, which
  * comes from a tracepoint or the iterator. Makes no state, because it is called

@@ -122,6 +122,8 @@ static __noinline int send_usage(const struct wire_exit *e, struct task_struct *
 	struct wire_usage *u;
 	u32 index;
 
+	if (!whole && no_thread_usage)
+		return 0;
 	u = (void *)slot_get(&index);
 	if (!u)
 		return 0;

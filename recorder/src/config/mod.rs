@@ -17,6 +17,7 @@ use systape_format::redact::Level;
 
 use crate::calls::filter::CallFilter;
 use crate::calls::memory::Wanted;
+use crate::escalation::{self, EscalationSettings};
 use crate::flight;
 use crate::kernel::families::Families;
 use crate::machine::called::{self, Called};
@@ -27,6 +28,7 @@ use crate::options::args::Args;
 use crate::options::habits;
 use crate::own::forced::Forced;
 use crate::probes::{Probe, Usdt};
+use crate::tape::output;
 use crate::tape::sync::Policy;
 use crate::tracepoints::Tracepoint;
 use crate::{probes, stacks, tracepoints};
@@ -39,6 +41,10 @@ const MAX_RING: u64 = 1 << 30;
 const BUFFER: u64 = 256 << 20;
 const FLIGHT_BUFFER: u64 = 32 << 20;
 const LEAST_BUFFER: u64 = 1 << 20;
+/// Longest life of a segment. A recording of looks has so little to store that beginnings of segments would be most of it.
+const FLUSH: Duration = Duration::from_secs(1);
+const LOOKS_FLUSH: Duration = Duration::from_secs(10);
+const LEAST_FLUSH: Duration = Duration::from_millis(10);
 /// Longest time to look up a user's name.
 const USERS_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -147,6 +153,10 @@ pub struct RecordConfig {
     pub self_stats: bool,
     /// Longest life of a segment.
     pub flush: Duration,
+    /// When looks are followed by full recordings; None = never.
+    pub escalation: Option<EscalationSettings>,
+    /// The window is opened when standard input says so.
+    pub armed: bool,
     /// Command line of the command; empty = none.
     pub command: Vec<OsString>,
 }
@@ -209,6 +219,8 @@ impl RecordConfig {
             refuse_with_looks(&args)?;
             families = Families::of_looks();
         }
+        let escalation = escalation_settings(&args)?;
+        let flush = if args.sample.is_some() { LOOKS_FLUSH } else { FLUSH };
         let tables = (tables > 0).then_some(Family::Tracepoint);
         events.families.iter().copied().chain(tables).for_each(|family| families.add(family));
         let stacks = stacks::options::parse(&args, &families)?;
@@ -276,7 +288,9 @@ impl RecordConfig {
             kill: args.kill,
             sync: args.sync,
             self_stats: args.self_stats,
-            flush: args.flush.max(Duration::from_millis(10)),
+            escalation,
+            armed: args.armed,
+            flush: args.flush.unwrap_or(flush).max(LEAST_FLUSH),
             command: args.command,
             output,
             flight,
@@ -388,6 +402,45 @@ fn refuse_with_looks(args: &Args) -> Result<()> {
         bail!("--sample says how often CPUs are sampled, too: leave -F out, or write --sample=HZ");
     }
     Ok(())
+}
+
+/// When looks are followed by full recordings, and the options of these.
+fn escalation_settings(args: &Args) -> Result<Option<EscalationSettings>> {
+    let Some((length, percent)) = args.escalate else {
+        if !args.escalate_on.is_empty() {
+            bail!("--escalate-on says when everything is recorded: --escalate TIME says for how long");
+        }
+        return Ok(None);
+    };
+    if args.sample.is_none() {
+        bail!("--escalate goes from looks to a full recording: it needs --sample");
+    }
+    if !args.command.is_empty() {
+        bail!("--escalate is for what runs for long: take -a, -p or another target instead of a command");
+    }
+    if args.last.is_some() || args.output.as_deref().is_some_and(output::is_stdout) {
+        bail!("--escalate writes tapes beside that of -o, which is a file then");
+    }
+    let asked: Vec<&str> = args.escalate_on.iter().map(String::as_str).collect();
+    let asked = if asked.is_empty() { escalation::USUAL.to_vec() } else { asked };
+    let conditions = asked.into_iter().map(escalation::parse).collect::<Result<_, _>>();
+    let conditions = conditions.map_err(|why| anyhow::anyhow!("--escalate-on: {why}"))?;
+    let mut options: Vec<OsString> = Vec::new();
+    let mut option = |name: &str, value: &dyn std::fmt::Display| options.push(format!("--{name}={value}").into());
+    args.pid.iter().for_each(|pid| option("pid", pid));
+    args.tid.iter().for_each(|tid| option("tid", tid));
+    option("string-size", &args.string_size);
+    args.redact.iter().for_each(|level| option("redact", &level.name()));
+    let texts = [(&args.uid, "--uid"), (&args.unit, "--unit"), (&args.container, "--container"), (&args.pod, "--pod")];
+    for (text, name) in texts {
+        text.iter().for_each(|text| options.extend([name.into(), text.into()]));
+    }
+    args.comm.iter().for_each(|comm| options.extend(["--comm".into(), comm.clone()]));
+    args.cgroup.iter().for_each(|cgroup| options.extend(["--cgroup".into(), cgroup.into()]));
+    for (is, name) in [(args.all, "--all"), (args.tree, "--tree"), (args.no_inherit, "--no-inherit")] {
+        options.extend(is.then(|| name.into()));
+    }
+    Ok(Some(EscalationSettings { length, percent, conditions, options }))
 }
 
 /// Size of a ring: a bare number is pages, as perf's -m; rounded up to a power of two.

@@ -30,11 +30,21 @@ fn life(
     or: bool,
     fill: impl FnOnce(&mut World, &mut Rows, &mut ProcessEvent),
 ) {
+    let of_thread = matches!(kind, ProcessKind::Fork | ProcessKind::Rename);
+    if of_thread && rows.without_threads && is_thread(&world.tasks, id) {
+        return;
+    }
     if (or || world.tasks.is_target(id)) && !rows.sheds(Family::Process, ts) {
         let mut ev = event(world, rows, kind, ts, id);
         fill(world, rows, &mut ev);
         store(rows, ev);
     }
+}
+
+/// Whether a task is another thread of its process than the first.
+fn is_thread(tasks: &Tasks, id: TaskId) -> bool {
+    let task = &tasks.get(id).task;
+    task.tid != task.pid
 }
 
 /// A task became a target or ceased to be one, without another event for it; `running`: it was on a CPU then.
@@ -176,11 +186,18 @@ fn absolute(tasks: &Tasks, id: TaskId, path: &[u8]) -> Vec<u8> {
 /// A task ended.
 pub(super) fn exit(e: &wire::Exit, world: &mut World, rows: &mut Rows) {
     let id = world.tasks.find_or_add(&e.id);
+    let of_process = e.group_dead != 0;
+    if of_process || !rows.without_threads || !is_thread(&world.tasks, id) {
+        store_exit(e, id, world, rows);
+    }
+    world.tasks.exit(id, e.ts);
+}
+
+fn store_exit(e: &wire::Exit, id: TaskId, world: &mut World, rows: &mut Rows) {
     life((world, rows), (ProcessKind::Exit, e.ts), id, false, |_, _, ev| {
         ev.exit_code = e.exit_code;
         // the seccomp mode it died with
         ev.flags = u32::from(e.hdr.flags);
         ev.group_dead = e.group_dead != 0;
     });
-    world.tasks.exit(id, e.ts);
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use systape_abi::{Abi, display_name};
 use systape_bpf::wire::{self, STAY_BEGINS, STAY_HAS_STACK, STAY_IN_CALL, STAY_UNREAD};
-use systape_format::families::{LOOK_IDLE, LOOK_SECOND, LOOK_STAY};
+use systape_format::families::{LOOK_IDLE, LOOK_SECOND, LOOK_STAY, RECORD_TRIGGER};
 use systape_format::model::{CPU_NONE, Family, Gap, GapCause, StackOf};
 use systape_format::table::TableDef;
 use systape_format::tables::Field;
@@ -19,12 +19,13 @@ pub(super) struct LookRows {
     stays: Arc<TableDef>,
     seconds: Arc<TableDef>,
     idle: Arc<TableDef>,
+    triggers: Arc<TableDef>,
 }
 
 impl Default for LookRows {
     fn default() -> Self {
         let of = |def: &TableDef| Arc::new(def.clone());
-        Self { stays: of(&LOOK_STAY), seconds: of(&LOOK_SECOND), idle: of(&LOOK_IDLE) }
+        Self { stays: of(&LOOK_STAY), seconds: of(&LOOK_SECOND), idle: of(&LOOK_IDLE), triggers: of(&RECORD_TRIGGER) }
     }
 }
 
@@ -82,7 +83,7 @@ impl LookRows {
         rows.attach_who(&mut world.tasks, (StackOf::Row, row), &s.row.who, ts, flag(STAY_HAS_STACK));
     }
 
-    /// Stores the looks of about a second, and what they lack.
+    /// Stores the looks of some seconds, and what they lack.
     pub(super) fn second(&self, s: &wire::LookSums, rows: &mut Rows) {
         let numbers = [
             s.look,
@@ -105,6 +106,27 @@ impl LookRows {
             let (cause, family, count, last) = (GapCause::QueueFull, Family::Look, s.over, s.ts);
             rows.gap(Gap { cause, family, cpu: CPU_NONE, count, first, last, pid: 0, ledger: false });
         }
+    }
+
+    /// Stores what was wrong when everything was recorded, and in which tape that is.
+    pub(super) fn escalation(
+        &self,
+        e: &wire::Escalation,
+        [condition, what, tape]: [&[u8]; 3],
+        world: &mut World,
+        rows: &mut Rows,
+    ) {
+        let fields = [
+            Field::Task(rows.who(&mut world.tasks, &e.row.who)),
+            Field::Bytes(condition),
+            Field::Bytes(what),
+            Field::Bytes(tape),
+            Field::Number(e.value),
+            Field::Number(1),
+            Field::Number(1),
+            Field::Number(0),
+        ];
+        rows.beside(&self.triggers, e.row.ts, &fields);
     }
 
     /// Stores how many threads were in a call that waits for work.
@@ -140,9 +162,11 @@ mod tests {
             &wire::LookSums { ts: 700, looks: 20, span: 100, skipped: 2, over: 3, ..Default::default() },
             &mut rows,
         );
+        let escalation = wire::Escalation { value: 7, ..wire::Escalation::default() };
+        looks.escalation(&escalation, [b"d>1s", b"in D", b"day.full-1.tape"], &mut world, &mut rows);
         looks.idle(&wire::IdleThreads { ts: 700, threads: 40, looks: 20, nr, abi: 1, ..Default::default() }, &mut rows);
         let data = rows.builder.finish(1000);
-        let [stays, seconds, idle] = data.tables() else { panic!("{:?}", data.tables()) };
+        let [stays, seconds, triggers, idle] = data.tables() else { panic!("{:?}", data.tables()) };
         let text = |name: &str| -> Vec<Option<Vec<u8>>> {
             let codes = stays.column(name).expect("a column").iter();
             codes.map(|code| stays.string(*code).map(<[u8]>::to_vec)).collect()
@@ -154,6 +178,8 @@ mod tests {
         let unknown = 1_u64 << 9 | 1 << 13 | 1 << 14 | 0b11_1111 << 15;
         assert_eq!(stays.unread(), Some(&[0, unknown][..]));
         assert_eq!((seconds.ts.len(), idle.ts.len()), (1, 1));
+        let name = triggers.column("name").and_then(|names| triggers.string(names[0]));
+        assert_eq!((triggers.ts.len(), name), (1, Some(&b"day.full-1.tape"[..])));
         let gaps: Vec<_> = data.gaps().iter().map(|gap| (gap.cause, gap.count, gap.first)).collect();
         assert_eq!(gaps, [(GapCause::QueueFull, 3, 600)]);
     }

@@ -97,6 +97,8 @@ pub struct Settings {
     pub window_open: u64,
     /// Longest life of a segment.
     pub flush: Duration,
+    /// Looks are stored instead of calls, switches and I/O.
+    pub looks: bool,
     /// Stacks that are recorded.
     pub stacks: StackSettings,
     /// Environment variables to keep.
@@ -195,6 +197,8 @@ impl Assembler {
             names.keep();
         }
         let calls = Calls::new(&settings);
+        let mut rows = Rows::new(window_open, WaitingStacks::new(settings.stacks.clone(), settings.own_pid));
+        rows.without_threads = settings.looks;
         let mut world = World::new(Tasks::new(settings.nested, settings.targets), settings.env);
         world.tasks.follows_rings = settings.follows_rings;
         Self {
@@ -203,7 +207,7 @@ impl Assembler {
             order: Order::default(),
             calls,
             world,
-            rows: Rows::new(window_open, WaitingStacks::new(settings.stacks, settings.own_pid)),
+            rows,
             ledger: StoredCounts::new(window_open),
             sockets: net::TrackedSockets::default(),
             samples: WaitingSamples::default(),
@@ -397,6 +401,7 @@ impl Assembler {
             Record::Fault(f) => self.faults.record(&f, &mut self.paths, world, rows),
             Record::Lock(l) => self.locks.record(&l, world, rows),
             Record::Stay(s, file, path) => self.looks.stay(&s, (file, path), world, rows),
+            Record::Escalation(e, texts) => self.looks.escalation(&e, texts, world, rows),
             Record::LookSums(s) => self.looks.second(&s, rows),
             Record::IdleThreads(i) => self.looks.idle(&i, rows),
             Record::Signal(s) => signals::record(&s, world, rows),

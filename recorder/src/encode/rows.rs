@@ -69,6 +69,8 @@ pub(super) struct Rows {
     pub pieces: Vec<Piece>,
     /// Segments made aside so far.
     pub asides: u32,
+    /// Forks, names and ends of single threads are not stored, only those of processes.
+    pub without_threads: bool,
     identities: SegmentIdentities,
 }
 
@@ -85,6 +87,7 @@ impl Rows {
             stacks,
             pieces: Vec::new(),
             asides: 0,
+            without_threads: false,
             identities: SegmentIdentities::default(),
         }
     }

@@ -383,6 +383,7 @@ pub(super) mod tests {
             stores,
             window_open: 1,
             flush,
+            looks: false,
             stacks,
             targets,
             triggers: Vec::new(),

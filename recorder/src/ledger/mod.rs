@@ -23,6 +23,8 @@ pub(crate) use tables::LedgerTables;
 /// Time between two checks of the table's fill, and while nothing is counted.
 const LOOK: Duration = Duration::from_millis(20);
 const IDLE: Duration = Duration::from_millis(50);
+/// The same of a recording that has no program of calls.
+const RARE: Duration = Duration::from_millis(250);
 /// A program counts a call within this time of its end, ns.
 const SLACK_NS: u64 = 20_000_000;
 /// A table is read after this long, or when more than this part of it is in use.
@@ -137,6 +139,8 @@ pub(crate) struct Told {
     pub stop: Arc<AtomicBool>,
     /// A window is wanted now, also one without counts: a tape ends where it does.
     pub now: Arc<AtomicBool>,
+    /// No program counts calls.
+    pub rare: bool,
 }
 
 /// Reads windows until it is told to stop, then the last two. `always`: without pauses, for tests.
@@ -167,7 +171,8 @@ pub(crate) fn run(mut tables: LedgerTables, always: bool, told: &Told, out: &Sen
             }
         }
         if !always {
-            thread::sleep(if used == 0 { IDLE } else { LOOK });
+            let idle = if told.rare { RARE } else { IDLE };
+            thread::sleep(if used == 0 { idle } else { LOOK });
         }
     }
     for _ in 0..2 {

@@ -2,21 +2,29 @@
 
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::ptr;
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
+use libbpf_rs::MapHandle;
 use libbpf_rs::libbpf_sys::{bpf_prog_test_run_opts, bpf_test_run_opts};
-use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use memmap2::{MmapOptions, MmapRaw};
 use systape_bpf::wire::{LookAsk, LookDetail, LookNote, LookRoom, WireValue};
+
+use crate::own::clock;
 
 /// Most pieces of a look: 8 million threads.
 const PIECES: u32 = 4096;
+/// Longest time between two.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// The program that walks.
 #[derive(Debug)]
 pub(crate) struct LookPrograms {
     walk: OwnedFd,
     copy: Option<OwnedFd>,
-    room: MapHandle,
+    room: MmapRaw,
     detail: MapHandle,
 }
 
@@ -25,7 +33,7 @@ pub(crate) struct LookPrograms {
 pub(crate) struct LookCopier {
     /// None: the kernel refused it.
     copy: Option<OwnedFd>,
-    detail: MapHandle,
+    detail: MmapRaw,
 }
 
 /// What a look found.
@@ -46,8 +54,12 @@ pub(crate) struct FoundThreads {
 }
 
 impl LookPrograms {
-    pub(super) fn new(walk: OwnedFd, copy: Option<OwnedFd>, room: MapHandle, detail: MapHandle) -> Self {
-        Self { walk, copy, room, detail }
+    /// `room` and `detail` are the maps that the programs write to.
+    ///
+    /// # Errors
+    /// When a map cannot be mapped.
+    pub(super) fn new(walk: OwnedFd, copy: Option<OwnedFd>, room: &MapHandle, detail: MapHandle) -> Result<Self> {
+        Ok(Self { walk, copy, room: mapped::<LookRoom>(room)?, detail })
     }
 
     /// The other program, for another thread.
@@ -56,29 +68,37 @@ impl LookPrograms {
     /// When there is no descriptor left.
     pub(crate) fn copier(&self) -> Result<LookCopier> {
         let copy = self.copy.as_ref().map(OwnedFd::try_clone).transpose().context("cannot keep a program")?;
-        Ok(LookCopier { copy, detail: MapHandle::try_from(&self.detail)? })
+        Ok(LookCopier { copy, detail: mapped::<LookDetail>(&self.detail)? })
     }
 
     /// Looks at all threads.
     ///
     /// # Errors
     /// When the kernel does not run the program.
-    pub(crate) fn walk(&self) -> Result<FoundThreads> {
-        let key = 0_u32.to_ne_bytes();
-        self.room.update(&key, LookRoom::default().bytes(), MapFlags::ANY)?;
-        let mut first = 1_u64;
+    pub(crate) fn walk(&mut self) -> Result<FoundThreads> {
+        let counts = std::mem::offset_of!(LookRoom, notes);
+        // SAFETY: the map is of a LookRoom's size, and nobody else writes to it while the program does not run.
+        unsafe { self.room.as_mut_ptr().write_bytes(0, counts) };
         for _ in 0..PIECES {
-            run(&self.walk, &first.to_ne_bytes())?;
-            first = 0;
-            let bytes = self.room.lookup(&key, MapFlags::ANY)?.unwrap_or_default();
-            let room = LookRoom::read(&bytes).context("a look has no result")?;
+            let began = clock::monotonic();
+            run(&self.walk, &[])?;
+            let took = clock::monotonic().saturating_sub(began);
+            // SAFETY: as above; a LookRoom is made of integers only.
+            let room = unsafe { &*self.room.as_ptr().cast::<LookRoom>() };
             if room.more == 0 {
-                return Ok(look(&room));
+                return Ok(look(room));
             }
+            // whoever has to run on this CPU gets it for as long as this had it
+            thread::sleep(Duration::from_nanos(took).min(PAUSE));
         }
         // more threads than any kernel has
         Ok(FoundThreads::default())
     }
+}
+
+/// Maps the only value of a map.
+fn mapped<T>(map: &MapHandle) -> Result<MmapRaw> {
+    MmapOptions::new().len(size_of::<T>()).map_raw(map.as_fd().as_raw_fd()).context("cannot map what looks find")
 }
 
 fn look(room: &LookRoom) -> FoundThreads {
@@ -95,17 +115,18 @@ fn look(room: &LookRoom) -> FoundThreads {
 
 impl LookCopier {
     /// Reads what a thread waits for; None: it has left, or the kernel does not run the program.
-    pub(crate) fn copy(&self, ask: &LookAsk) -> Option<LookDetail> {
+    pub(crate) fn copy(&mut self, ask: &LookAsk) -> Option<LookDetail> {
         run(self.copy.as_ref()?, ask.bytes()).ok()?;
-        let bytes = self.detail.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).ok()??;
-        LookDetail::read(&bytes)
+        // SAFETY: as in walk; only this thread runs the program.
+        Some(unsafe { self.detail.as_ptr().cast::<LookDetail>().read() })
     }
 }
 
 fn run(program: &OwnedFd, argument: &[u8]) -> Result<()> {
     let mut options = bpf_test_run_opts {
         sz: size_of::<bpf_test_run_opts>() as _,
-        ctx_in: argument.as_ptr().cast(),
+        // without an argument it is to be none
+        ctx_in: if argument.is_empty() { ptr::null() } else { argument.as_ptr().cast() },
         ctx_size_in: argument.len() as u32,
         ..Default::default()
     };

@@ -106,7 +106,7 @@ fn not_probed(what: &str, binary: &Binary, error: &anyhow::Error) -> String {
 }
 
 impl Programs {
-    /// Loads the programs for `config` and attaches them; the window stays closed. Optional parts that the kernel
+    /// Loads the programs for `config` and attaches them, if it is not armed; the window stays closed. Optional parts that the kernel
     /// refuses are left out: afterwards `config` has what is recorded.
     ///
     /// # Errors
@@ -244,18 +244,29 @@ impl Programs {
             programs.lock_bytes = buffers.bytes();
             programs.locks = Some(buffers);
         }
-        programs.skel.attach().context("cannot attach the BPF programs")?;
-        programs.attach_tracepoints(config)?;
-        programs.attach_probes(config)?;
-        programs.attach_static(config)?;
-        if config.families.has(Family::Fault) {
-            programs.attach_major_faults(config);
-        }
-        if config.stacks.frequency > 0 {
-            programs.samplers =
-                sampler::attach(&programs.skel.progs.cpu_sample, config.stacks.frequency, config.cpus.as_deref())?;
+        if !config.armed {
+            programs.attach(config)?;
         }
         Ok(programs)
+    }
+
+    /// Attaches the programs.
+    ///
+    /// # Errors
+    /// When the kernel refuses an essential one.
+    pub(crate) fn attach(&mut self, config: &RecordConfig) -> Result<()> {
+        self.skel.attach().context("cannot attach the BPF programs")?;
+        self.attach_tracepoints(config)?;
+        self.attach_probes(config)?;
+        self.attach_static(config)?;
+        if config.families.has(Family::Fault) {
+            self.attach_major_faults(config);
+        }
+        if config.stacks.frequency > 0 {
+            self.samplers =
+                sampler::attach(&self.skel.progs.cpu_sample, config.stacks.frequency, config.cpus.as_deref())?;
+        }
+        Ok(())
     }
 
     /// Attaches the program of major faults, if it was loaded; notes why not.
@@ -550,7 +561,7 @@ impl Programs {
         }
         let copy = is_loaded(&progs.look_copy).then(|| progs.look_copy.as_fd().try_clone_to_owned()).transpose()?;
         let (room, detail) = (MapHandle::try_from(&maps.look_rooms)?, MapHandle::try_from(&maps.look_details)?);
-        Ok(Some(LookPrograms::new(progs.look_walk.as_fd().try_clone_to_owned()?, copy, room, detail)))
+        LookPrograms::new(progs.look_walk.as_fd().try_clone_to_owned()?, copy, &room, detail).map(Some)
     }
 
     /// A walker of tasks for any thread.

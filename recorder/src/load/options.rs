@@ -87,6 +87,7 @@ pub(super) fn set(
     options.regs_shift = config.forced.registers_off.unwrap_or(0);
     options.regs_by_hand = config.forced.registers_by_hand;
     set_idle_calls(options);
+    options.no_thread_usage = config.families.has(Family::Look);
     options.unseen_ios = config.forced.unseen_ios.unwrap_or(0);
     Ok(())
 }

@@ -53,6 +53,14 @@ impl Programs {
         self.skel.maps.bss_data.as_deref().map_or(0, |bss| unsafe { ptr::read_volatile(&raw const bss.own_tgid) })
     }
 
+    /// The recorder's child `pid` is the recorded command; its others work for it, and are not looked at.
+    pub(crate) fn set_command(&mut self, pid: u32) {
+        if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
+            // SAFETY: as in open_window.
+            unsafe { ptr::write_volatile(&raw mut bss.own_command, pid) };
+        }
+    }
+
     /// Whether ids here differ from the machine's: this is not its first pid namespace.
     pub(crate) fn is_nested(&self) -> bool {
         let bss = self.skel.maps.bss_data.as_deref();

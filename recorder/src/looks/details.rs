@@ -21,6 +21,7 @@ use crate::descriptors::sockets;
 use crate::load::LookCopier;
 use crate::own::clock;
 use crate::own::cpu_time::counted;
+use crate::own::priority;
 
 /// Stays that may wait to be read.
 const WAITING: usize = 1024;
@@ -58,15 +59,16 @@ impl Copying {
     ///
     /// # Errors
     /// When it cannot be made.
-    pub(crate) fn start(copier: LookCopier) -> Result<Self> {
+    pub(crate) fn start(mut copier: LookCopier) -> Result<Self> {
         let (ask, asked) = bounded::<(u64, LookNote)>(WAITING);
         let (tell, copied) = unbounded();
         let cpu = Arc::new(AtomicU64::new(0));
         let spent = Arc::clone(&cpu);
         let work = move || {
+            priority::raise_own();
             let mut before = clock::thread_cpu();
             for (serial, note) in asked {
-                let sent = tell.send((serial, copy(&copier, &note)));
+                let sent = tell.send((serial, copy(&mut copier, &note)));
                 let now = clock::thread_cpu();
                 spent.fetch_add(now.saturating_sub(before), Ordering::Relaxed);
                 before = now;
@@ -119,18 +121,29 @@ fn wanted(note: &LookNote) -> (Option<i32>, Option<u64>, Option<u64>) {
     (fd.filter(|fd| *fd >= 0), futex, path.filter(|address| *address != 0))
 }
 
+/// Whether it is a poll of one descriptor: other polls are not noted.
+fn polls(note: &LookNote) -> bool {
+    Abi::from_raw(note.abi) == Abi::X86_64 && systape_abi::number(Abi::X86_64, "poll") == Some(note.nr)
+}
+
 /// Reads what the thread of `note` waits for.
-fn copy(copier: &LookCopier, note: &LookNote) -> StayDetail {
-    let (fd, futex, text) = wanted(note);
+fn copy(copier: &mut LookCopier, note: &LookNote) -> StayDetail {
+    let (mut fd, futex, text) = wanted(note);
+    if polls(note) {
+        // the descriptor is in memory: the first word of what the first argument points to
+        let ask = LookAsk { futex: note.args[0], ..ask_of(note) };
+        let Some(detail) = copier.copy(&ask).filter(|detail| detail.same != 0 && detail.has_futex != 0) else {
+            return StayDetail::default();
+        };
+        fd = i32::try_from(detail.futex[0]).ok();
+    }
     let linked = |fd: i32| fs::read_link(format!("/proc/{}/fd/{fd}", note.here_tid)).ok();
     let link = fd.filter(|_| note.here_tid != 0).and_then(linked);
     let ask = LookAsk {
-        tid: note.who.tid.into(),
-        start: note.who.start,
-        switches: note.switches,
         fd: fd.map_or(UNKNOWN, |fd| u64::from(fd.unsigned_abs())),
         futex: futex.unwrap_or(UNKNOWN),
         text: text.unwrap_or(UNKNOWN),
+        ..ask_of(note)
     };
     let Some(detail) = copier.copy(&ask) else { return StayDetail::default() };
     if detail.same == 0 {
@@ -145,6 +158,12 @@ fn copy(copier: &LookCopier, note: &LookNote) -> StayDetail {
         owner: owner(&detail),
         stack: addresses(&detail),
     }
+}
+
+/// A question about the thread of `note` that asks for nothing.
+fn ask_of(note: &LookNote) -> LookAsk {
+    let (tid, start, switches) = (note.who.tid.into(), note.who.start, note.switches);
+    LookAsk { tid, start, switches, fd: UNKNOWN, futex: UNKNOWN, text: UNKNOWN }
 }
 
 /// The name of the file: of a socket its ends, as the recorder's start names it.

@@ -11,15 +11,19 @@ use anyhow::{Context, Result};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use systape_abi::Abi;
 use systape_bpf::wire::{
-    Fixed, IdleThreads, LookSums, SNAP_NO_CALL, STAY_BEGINS, STAY_HAS_STACK, STAY_IN_CALL, STAY_UNREAD, Stack, Stay,
-    WireValue,
+    Escalation, Fixed, IdleThreads, LookSums, SNAP_NO_CALL, STAY_BEGINS, STAY_HAS_STACK, STAY_IN_CALL, STAY_UNREAD,
+    Stack, Stay, WireValue,
 };
 
+use crate::escalation::Escalator;
+use crate::escalation::watch::OpenWait;
 use crate::load::{FoundThreads, LookPrograms};
 use crate::own::clock;
 use crate::own::cpu_time::counted;
 use crate::own::priority;
+use crate::own::say::say;
 use crate::rings::records::Records;
+use crate::triggers;
 use details::{Copying, StayDetail};
 use pace::{Pace, Slots};
 use stays::{Found, StayRow, Stays};
@@ -30,8 +34,11 @@ pub(crate) mod stays;
 
 /// Batches that may wait for the drain; without room a look waits for the next.
 pub(crate) const BATCHES: usize = 128;
-/// Time that a row of sums is about.
 const SECOND: u64 = 1_000_000_000;
+/// Time that a row of sums is about: of a day 8,640 are left.
+const SUMS: u64 = 10 * SECOND;
+/// The beginning of a recording costs more than the rest of it.
+const SETTLES: u64 = 5 * SECOND;
 /// How long the end of a recording waits for the last rows.
 const END_PATIENCE: Duration = Duration::from_secs(2);
 /// A value that is not known.
@@ -54,14 +61,20 @@ pub(crate) struct Looks {
 }
 
 impl Looks {
-    /// Begins to look `frequency` times a second, and passes rows to `out`. `stacks`: with those of the kernel.
+    /// Begins to look `frequency` times a second, and passes rows to `out`. `stacks`: with those of the kernel. `escalator`: is told
+    /// what looks find.
     ///
     /// # Errors
     /// When a thread cannot be made.
-    pub(crate) fn start(programs: LookPrograms, frequency: u32, stacks: bool, out: Sender<LookBatch>) -> Result<Self> {
+    pub(crate) fn start(
+        programs: LookPrograms,
+        (frequency, stacks): (u32, bool),
+        escalator: Option<Escalator>,
+        out: Sender<LookBatch>,
+    ) -> Result<Self> {
         let (stop, stopped) = bounded(0);
         let copying = Copying::start(programs.copier()?)?;
-        let walk = move || LookWalk::new(programs, frequency, stacks, copying, out).run(&stopped);
+        let walk = move || LookWalk::new(programs, (frequency, stacks), (copying, escalator), out).run(&stopped);
         let walk = thread::Builder::new().name("look".into()).spawn(counted("look", walk));
         Ok(Self { stop, walk: walk.context("cannot start a thread")? })
     }
@@ -77,9 +90,9 @@ impl Looks {
     }
 }
 
-/// Sums of the looks of about a second.
+/// Sums of the looks of some seconds.
 #[derive(Debug, Default)]
-struct SecondSums {
+struct SomeLooks {
     sums: LookSums,
     /// Threads in calls that wait for work, by number.
     idle: Vec<u64>,
@@ -94,13 +107,19 @@ struct LookWalk {
     slots: Slots,
     /// Looks so far.
     number: u64,
-    second: SecondSums,
+    some: SomeLooks,
     stacks: bool,
+    escalator: Option<Escalator>,
     out: Sender<LookBatch>,
 }
 
 impl LookWalk {
-    fn new(programs: LookPrograms, frequency: u32, stacks: bool, copying: Copying, out: Sender<LookBatch>) -> Self {
+    fn new(
+        programs: LookPrograms,
+        (frequency, stacks): (u32, bool),
+        (copying, escalator): (Copying, Option<Escalator>),
+        out: Sender<LookBatch>,
+    ) -> Self {
         let pace = Pace::new(SECOND / u64::from(frequency.max(1)));
         let now = clock::monotonic();
         let slots = Slots::new(now, pace.interval());
@@ -111,8 +130,9 @@ impl LookWalk {
             pace,
             slots,
             number: 0,
-            second: SecondSums::default(),
+            some: SomeLooks::default(),
             stacks,
+            escalator,
             out,
         }
     }
@@ -121,24 +141,42 @@ impl LookWalk {
     fn run(mut self, stop: &Receiver<()>) {
         priority::run_when_due();
         let mut spent = clock::thread_cpu();
+        // what beginning costs is over soon
+        let (mut measured, mut whole, mut of_looks) = (clock::monotonic() + SETTLES, None, 0_u64);
         loop {
             let due = Duration::from_nanos(self.slots.due().saturating_sub(clock::monotonic()));
             if !matches!(stop.recv_timeout(due), Err(RecvTimeoutError::Timeout)) {
                 return self.finish();
             }
-            let Ok(look) = self.programs.walk() else { return self.finish() };
+            let look = match self.programs.walk() {
+                Ok(look) => look,
+                Err(error) => {
+                    say(format_args!("no more looks: {error:#}"));
+                    return self.finish();
+                }
+            };
             let now = clock::monotonic();
             let mut batch = LookBatch::default();
             self.take(&look, now, &mut batch);
+            self.escalate(now, &mut batch);
             let cpu = clock::thread_cpu();
             let cost = cpu.saturating_sub(spent) + self.copying.take_cpu();
             spent = cpu;
-            self.second.sums.cost += cost;
+            self.some.sums.cost += cost;
             self.pace.spent(cost);
+            of_looks += cost;
+            let span = now.saturating_sub(measured);
+            if span >= SECOND {
+                let cpu = clock::self_cpu();
+                if let Some(before) = whole.replace(cpu) {
+                    self.pace.others(cpu.saturating_sub(before).saturating_sub(of_looks), span);
+                }
+                (measured, of_looks) = (now, 0);
+            }
             let skipped = self.slots.next(clock::monotonic(), self.pace.interval());
-            self.second.sums.skipped += skipped;
-            if self.second.sums.span >= SECOND || self.second.sums.interval != self.pace.interval() {
-                self.end_second(now, &mut batch);
+            self.some.sums.skipped += skipped;
+            if self.some.sums.span >= SUMS || self.some.sums.interval != self.pace.interval() {
+                self.end_sums(now, &mut batch);
             }
             if !batch.rows.is_empty() && self.out.send(batch).is_err() {
                 return;
@@ -157,15 +195,15 @@ impl LookWalk {
             self.push(&row, batch);
         }
         for (serial, note) in self.stays.take_begun() {
-            if note.state == b'R' {
-                // a CPU is all that it waits for
+            if matches!(note.state, b'R' | b'T') {
+                // a CPU is all that it waits for, or to be let go on
                 self.stays.set_detail(serial, StayDetail { read: true, ..StayDetail::default() });
             } else if !self.copying.ask(serial, &note) {
                 self.stays.set_detail(serial, StayDetail::default());
             }
         }
         self.number += 1;
-        let sums = &mut self.second.sums;
+        let sums = &mut self.some.sums;
         if sums.looks == 0 {
             (sums.look, sums.interval) = (found.number, found.interval);
         }
@@ -176,15 +214,31 @@ impl LookWalk {
         sums.displaced += look.displaced;
         sums.stopped += look.stopped;
         sums.over += look.over;
-        self.second.idle.resize(look.idle.len().max(self.second.idle.len()), 0);
-        for (sum, threads) in self.second.idle.iter_mut().zip(&look.idle) {
+        self.some.idle.resize(look.idle.len().max(self.some.idle.len()), 0);
+        for (sum, threads) in self.some.idle.iter_mut().zip(&look.idle) {
             *sum += u64::from(*threads);
         }
     }
 
+    /// Has everything recorded when something is wrong.
+    fn escalate(&mut self, now: u64, batch: &mut LookBatch) {
+        let Some(escalator) = &mut self.escalator else { return };
+        let waits: Vec<OpenWait<'_>> = self.stays.open().map(open_wait).collect();
+        let Some(escalated) = escalator.look(now, &waits) else { return };
+        let fired = escalated.fired;
+        let late = escalated.from.saturating_sub(fired.ts);
+        let what = format!("{}; everything is recorded from {} later on", fired.what, triggers::time(late));
+        let texts = [fired.condition.as_bytes(), what.as_bytes(), escalated.tape.as_bytes()];
+        let [condition_len, what_len, tape_len] = texts.map(|text| text.len() as u16);
+        let mut record = Escalation { value: fired.value, condition_len, what_len, tape_len, ..Escalation::default() };
+        record.row.hdr.kind = Escalation::KIND;
+        (record.row.ts, record.row.who) = (now, fired.who);
+        batch.rows.push(&[&[record.bytes()], &texts[..]].concat().concat());
+    }
+
     /// The sums of the looks since the last ones.
-    fn end_second(&mut self, now: u64, batch: &mut LookBatch) {
-        let SecondSums { mut sums, idle } = std::mem::take(&mut self.second);
+    fn end_sums(&mut self, now: u64, batch: &mut LookBatch) {
+        let SomeLooks { mut sums, idle } = std::mem::take(&mut self.some);
         if sums.looks == 0 {
             return;
         }
@@ -211,7 +265,7 @@ impl LookWalk {
         for row in self.stays.end(now) {
             self.push(&row, &mut batch);
         }
-        self.end_second(now, &mut batch);
+        self.end_sums(now, &mut batch);
         if !batch.rows.is_empty() {
             self.out.send(batch).ok();
         }
@@ -220,6 +274,10 @@ impl LookWalk {
     /// Adds the record of a row, and its stack.
     fn push(&mut self, row: &StayRow<StayDetail>, batch: &mut LookBatch) {
         let note = &row.note;
+        // who is stopped is only counted, and looked at for --escalate
+        if note.state == b'T' {
+            return;
+        }
         let none = StayDetail::default();
         let copied = row.detail.as_ref().unwrap_or(&none);
         if row.begins && !copied.read {
@@ -231,7 +289,7 @@ impl LookWalk {
             interval: row.interval,
             seen: row.seen,
             ago: row.ago,
-            since: row.since,
+            since: rounded(row.since),
             args: note.args,
             lock: copied.lock.unwrap_or(0),
             owner: copied.owner,
@@ -260,6 +318,30 @@ impl LookWalk {
     }
 }
 
+/// A stay as conditions look at it.
+fn open_wait(open: stays::LastingStay<'_, StayDetail>) -> OpenWait<'_> {
+    OpenWait {
+        serial: open.serial,
+        note: open.note,
+        file: open.detail.filter(|detail| detail.read).map(|detail| &detail.file[..]),
+        lock: open.detail.and_then(|detail| detail.lock),
+        first: open.since,
+        lasted: open.lasted,
+    }
+}
+
+/// A time as exact as it is known, with eight bits: more of them are chance, and would be most of the row.
+fn rounded(since: u64) -> u64 {
+    const BITS: u32 = 8;
+    match since {
+        UNKNOWN => UNKNOWN,
+        _ => {
+            let low = (u64::BITS - since.leading_zeros()).saturating_sub(BITS);
+            since >> low << low
+        }
+    }
+}
+
 /// The record of a stay's stack, as the stack ring has it.
 fn stack(row: &StayRow<StayDetail>, copied: &StayDetail) -> Vec<u8> {
     let mut stack = Stack {
@@ -272,4 +354,19 @@ fn stack(row: &StayRow<StayDetail>, copied: &StayDetail) -> Vec<u8> {
     };
     stack.hdr.kind = systape_bpf::wire::STACK_KIND;
     [stack.bytes(), &copied.stack].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_keep_eight_bits() {
+        assert_eq!([0, 1, 255, 256, 257, 511, 1000].map(rounded), [0, 1, 255, 256, 256, 510, 1000]);
+        assert_eq!(rounded(UNKNOWN), UNKNOWN);
+        for since in [12_345_678, 987_654_321_012] {
+            let error = (since - rounded(since)) as f64 / since as f64;
+            assert!((0.0..1.0 / 128.0).contains(&error), "{since}: {error}");
+        }
+    }
 }

@@ -1,7 +1,9 @@
-//! How often looks are: as often as asked for, unless they would cost more than a part of a CPU.
+//! How often looks are: as often as asked for, unless the recorder would cost more than a part of a CPU.
 
-/// The part of one CPU's time that looks may cost, as 1 / n.
-const PART: u64 = 100;
+/// The part of one CPU's time that all of the recorder may cost, in millionths; and what looks have at least, whatever the rest costs.
+const PART: u64 = 10_000;
+const LEAST: u64 = 5_000;
+const MILLION: u64 = 1_000_000;
 /// Looks are at least so often, of the intervals asked for.
 const SLOWEST: u64 = 200;
 /// Weight of the last look in the mean cost: 1 / n.
@@ -18,12 +20,14 @@ pub(crate) struct Pace {
     times: u64,
     /// Mean cost of a look, ns; None = there was none.
     cost: Option<u64>,
+    /// What the rest of the recorder costs, in millionths of a CPU.
+    rest: u64,
 }
 
 impl Pace {
     /// Begins with the interval `base`.
     pub(crate) fn new(base: u64) -> Self {
-        Self { base: base.max(1), times: 1, cost: None }
+        Self { base: base.max(1), times: 1, cost: None, rest: 0 }
     }
 
     /// The interval now.
@@ -35,13 +39,26 @@ impl Pace {
     pub(crate) fn spent(&mut self, cost: u64) {
         let mean = self.cost.map_or(cost, |mean| mean - mean / WEIGHT + cost / WEIGHT);
         self.cost = Some(mean);
-        let needs = |mean: u64| mean.saturating_mul(PART).div_ceil(self.base).clamp(1, SLOWEST);
+        let part = PART.saturating_sub(self.rest).max(LEAST);
+        let needs = |mean: u64| {
+            let cost = u128::from(mean) * u128::from(MILLION);
+            let needs = cost.div_ceil(u128::from(self.base) * u128::from(part));
+            u64::try_from(needs).map_or(SLOWEST, |needs| needs.clamp(1, SLOWEST))
+        };
         let (now, eased) = (needs(mean), needs(mean.saturating_mul(8) / EASE));
         if now > self.times {
             self.times = now;
         } else if eased < self.times {
             self.times = eased;
         }
+    }
+}
+
+impl Pace {
+    /// The rest of the recorder took `cpu` ns of the last `span`.
+    pub(crate) fn others(&mut self, cpu: u64, span: u64) {
+        let part = (u128::from(cpu) * u128::from(MILLION) / u128::from(span.max(1))).min(u128::from(MILLION)) as u64;
+        self.rest = self.rest - self.rest / WEIGHT + part / WEIGHT;
     }
 }
 
@@ -125,6 +142,22 @@ mod tests {
         assert_eq!(pace.interval(), 50 * MS);
         pace.spent(u64::MAX / 4);
         assert_eq!(pace.interval(), 50 * MS * SLOWEST);
+    }
+
+    #[test]
+    fn what_the_rest_costs_is_not_there_for_looks() {
+        let mut pace = Pace::new(50 * MS);
+        (0..200).for_each(|_| pace.spent(MS / 4 + MS / 8));
+        assert_eq!(pace.interval(), 50 * MS);
+        // half a hundredth is left: 75 ms are needed
+        (0..200).for_each(|_| pace.others(5 * MS, 1000 * MS));
+        (0..200).for_each(|_| pace.spent(MS / 4 + MS / 8));
+        assert_eq!(pace.interval(), 100 * MS);
+        // however much it is, looks have half
+        (0..200).for_each(|_| pace.others(900 * MS, 1000 * MS));
+        (0..200).for_each(|_| pace.spent(MS / 2 + MS / 8));
+        assert_eq!(pace.interval(), 150 * MS);
+        pace.others(u64::MAX, 0);
     }
 
     #[test]

@@ -1,14 +1,16 @@
 //! Stays: what looks in a row found unchanged.
 //!
 //! A thread that left no CPU between two looks was all that time where both found it. So a stay is one row, however many looks
-//! fell into it. One that goes on is told every some seconds, so that little of it is lost with the recorder; rows of one stay
-//! have no look in common, and add up.
+//! fell into it. One that goes on is told now and then, so that no more than half of it is lost with the recorder; rows of one
+//! stay have no look in common, and add up.
 
 use rustc_hash::FxHashMap;
 use systape_bpf::wire::LookNote;
 
-/// Longest time that a row is about.
-const LONGEST: u64 = 10_000_000_000;
+/// Longest time that the first row of a stay is about; each further one may be about twice the time of the one before, up to the
+/// last of these. Threads that wait for hours are many, and make few rows.
+const FIRST: u64 = 10_000_000_000;
+const LONGEST: u64 = 32 * FIRST;
 
 /// A look.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +63,23 @@ struct OpenStay<D> {
     last: u64,
     /// When the stay was first seen.
     began: u64,
+    /// Longest time that this row is about.
+    longest: u64,
+}
+
+/// A stay that goes on, for others.
+#[derive(Debug)]
+pub(crate) struct LastingStay<'a, D> {
+    /// Number of the stay.
+    pub serial: u64,
+    /// The thread, as the first look found it.
+    pub note: &'a LookNote,
+    /// What it waits for; None: not read so far.
+    pub detail: Option<&'a D>,
+    /// How long it had been so at the first look; 0: not known.
+    pub since: u64,
+    /// How long it had been so at the last one, as far as is known.
+    pub lasted: u64,
 }
 
 /// All stays that go on.
@@ -92,9 +111,10 @@ impl<D: Clone> Stays<D> {
             let key = (note.who.tid, note.who.start);
             match self.open.get_mut(&key) {
                 Some(stay) if is_same(&stay.note, note) => {
-                    if stay.interval != found.interval || found.ts.saturating_sub(stay.first) >= LONGEST {
+                    let is_long = found.ts.saturating_sub(stay.first) >= stay.longest;
+                    if stay.interval != found.interval || is_long {
                         rows.extend(stay.part(found.ts));
-                        stay.go_on(found);
+                        stay.go_on(found, is_long);
                     } else {
                         stay.looks += 1;
                         stay.last = found.ts;
@@ -122,6 +142,15 @@ impl<D: Clone> Stays<D> {
             goes_on
         });
         rows
+    }
+
+    /// Lasting stays: those that the last look found.
+    pub(crate) fn open(&self) -> impl Iterator<Item = LastingStay<'_, D>> {
+        self.open.values().map(|stay| {
+            let since = if stay.note.since == super::UNKNOWN { 0 } else { stay.note.since };
+            let lasted = since.saturating_add(stay.last - stay.began);
+            LastingStay { serial: stay.serial, note: &stay.note, detail: stay.detail.as_ref(), since, lasted }
+        })
     }
 
     /// The end: rows of all that go on.
@@ -157,6 +186,7 @@ impl<D: Clone> OpenStay<D> {
             first: ts,
             last: ts,
             began: ts,
+            longest: FIRST,
         }
     }
 
@@ -180,9 +210,12 @@ impl<D: Clone> OpenStay<D> {
         })
     }
 
-    /// The next row begins with the look `found`.
-    fn go_on(&mut self, found: Found) {
+    /// The next row begins with the look `found`; `longer`: it may be about more time than this one.
+    fn go_on(&mut self, found: Found, longer: bool) {
         self.begins = false;
+        if longer {
+            self.longest = (2 * self.longest).min(LONGEST);
+        }
         (self.look, self.looks, self.interval) = (found.number, 1, found.interval);
         (self.first, self.last) = (found.ts, found.ts);
     }
@@ -243,23 +276,33 @@ mod tests {
         let mut stays = Stays::<u8>::default();
         let second = |number: u64| Found { number, ts: number * 1_000_000_000, interval: 1_000_000_000 };
         let mut rows = Vec::new();
-        for number in 0..25 {
+        for number in 0..1400 {
             rows.extend(stays.look(second(number), &[note(1, 5, 0)]));
             if let Some((serial, _)) = stays.take_begun().pop() {
                 stays.set_detail(serial, 3);
             }
         }
-        rows.extend(stays.end(25_000_000_000));
-        assert_eq!(rows.iter().map(|row| row.looks).sum::<u64>(), 25);
+        rows.extend(stays.end(1_400_000_000_000));
+        assert_eq!(rows.iter().map(|row| row.looks).sum::<u64>(), 1400);
         assert_eq!(rows.iter().filter(|row| row.begins).count(), 1);
-        assert_eq!(rows.iter().map(|row| row.look).collect::<Vec<_>>(), [0, 10, 20]);
+        assert_eq!(rows.iter().map(|row| row.look).collect::<Vec<_>>(), [0, 10, 30, 70, 150, 310, 630, 950, 1270]);
         assert!(rows.iter().all(|row| row.detail == Some(3)), "each says what it waits for");
         assert_eq!(rows[1].since, 10_000_000_007);
         // and where the interval changes
-        stays.look(second(30), &[note(2, 5, 0)]);
-        let slower = Found { interval: 2_000_000_000, ..second(32) };
-        assert_eq!(texts(stays.look(slower, &[note(2, 5, 0)])), [(2, true, 30, 1, 0, 2_000_000_000, 7)]);
-        assert_eq!(texts(stays.end(33_000_000_000)), [(2, false, 32, 1, 0, 1_000_000_000, 2_000_000_007)]);
+        stays.look(second(1430), &[note(2, 5, 0)]);
+        let slower = Found { interval: 2_000_000_000, ..second(1432) };
+        assert_eq!(texts(stays.look(slower, &[note(2, 5, 0)])), [(2, true, 1430, 1, 0, 2_000_000_000, 7)]);
+        assert_eq!(texts(stays.end(1_433_000_000_000)), [(2, false, 1432, 1, 0, 1_000_000_000, 2_000_000_007)]);
+    }
+
+    #[test]
+    fn who_goes_on_is_told_with_its_time() {
+        let mut stays = Stays::<u8>::default();
+        stays.look(found(0), &[note(1, 5, 0)]);
+        stays.look(found(1), &[note(1, 5, 0), note(2, 6, 0)]);
+        let mut open: Vec<_> = stays.open().map(|open| (open.note.who.tid, open.since, open.lasted)).collect();
+        open.sort_unstable();
+        assert_eq!(open, [(1, 7, 57), (2, 7, 7)]);
     }
 
     #[test]

@@ -182,6 +182,20 @@ pub struct Args {
     #[arg(long, value_name = "HZ", num_args = 0..=1, default_missing_value = "20", value_parser = parse_looks)]
     pub sample: Option<u32>,
 
+    /// With --sample: when something is wrong (--escalate-on), record everything for TIME, at most PERCENT of all time [default: 2%], into a
+    /// tape of its own beside the one of -o (NAME.full-1.tape)
+    #[arg(long, value_name = "TIME[,PERCENT]", value_parser = parse_escalation)]
+    pub escalate: Option<(Duration, u32)>,
+
+    /// What is wrong: stuck>TIME (a call in flight), d>TIME, stopped>TIME, runq>TIME, throttled>N%, crowd>N (threads in one call on one
+    /// file or lock) [default: stuck>1s d>1s stopped>1s throttled>70% crowd>50]
+    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
+    pub escalate_on: Vec<String>,
+
+    /// Load everything, and begin when standard input says so: the full recordings of --escalate
+    #[arg(long, hide = true)]
+    pub armed: bool,
+
     /// Do not look up names of functions (analyze --debug-dir can do it later)
     #[arg(long, help_heading = "Stacks")]
     pub no_symbols: bool,
@@ -239,9 +253,9 @@ pub struct Args {
     #[arg(long)]
     pub kill: bool,
 
-    /// Write what was recorded at least this often; kill -9 costs about as much
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_time)]
-    pub flush: Duration,
+    /// Write what was recorded at least this often; kill -9 costs about as much [default: 1s, with --sample 10s]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub flush: Option<Duration>,
 
     /// Keep the last TIME in memory and write nothing until a trigger or a request (SIGUSR2, record trigger); -o writes everything beside it
     #[arg(long, value_name = "TIME", value_parser = parse_time, help_heading = "Flight recorder")]
@@ -384,6 +398,18 @@ fn parse_looks(text: &str) -> Result<u32, String> {
             "'{text}' is no number of looks a second, 1 to 1000; before a command write --sample --, or --sample=50"
         )
     })
+}
+
+/// How long everything is recorded, and most percent of the time.
+fn parse_escalation(text: &str) -> Result<(Duration, u32), String> {
+    let (time, percent) = text.split_once(',').map_or((text, None), |(time, percent)| (time, Some(percent)));
+    let percent = percent.map_or(Some(2), |percent| percent.strip_suffix('%')?.parse().ok());
+    let percent = percent.filter(|percent| (1..=100).contains(percent));
+    let time = parse_time(time)?;
+    if time < Duration::from_millis(100) {
+        return Err("it records everything for 100ms at least".into());
+    }
+    Ok((time, percent.ok_or_else(|| format!("'{text}': write TIME, or TIME and 1% to 100%, such as 30s,2%"))?))
 }
 
 /// Bytes kept of a string.

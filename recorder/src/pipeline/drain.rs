@@ -50,7 +50,7 @@ const BUSY: Duration = Duration::from_millis(1);
 const IDLE: Duration = Duration::from_millis(5);
 const QUIET: Duration = Duration::from_millis(20);
 /// Greatest time of a recording without calls, switches and I/O, whose rings fill in minutes.
-const RARE: Duration = Duration::from_millis(100);
+const RARE: Duration = Duration::from_millis(250);
 /// Most bytes a CPU sends in that time (1.5 million calls/s): smaller rings are polled more often.
 const QUIET_BYTES: u64 = 4 << 20;
 /// Most bytes of all rings that are read before the encoder is told how far they are read: until then it can encode none of

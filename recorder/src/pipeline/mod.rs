@@ -19,6 +19,7 @@ use systape_format::writer::Writer;
 
 use crate::calls::memory::Wanted;
 use crate::encode::{Piece, Settings, Start};
+use crate::escalation::Escalator;
 use crate::flight::PreparedFlight;
 use crate::flight::dump::Plan;
 use crate::flight::names::NameStore;
@@ -58,6 +59,8 @@ const WINDOWS: usize = 2;
 const PIECES: usize = 1;
 /// Level 3 takes 3 to 56 % more time for 0 to 6 % fewer bytes (docs/performance.md).
 const ZSTD_LEVEL: i32 = 1;
+/// Of looks, which are few, and are stored all year.
+const LOOKS_LEVEL: i32 = 9;
 /// Of names, which are few.
 const NAMES_LEVEL: i32 = 6;
 
@@ -68,6 +71,8 @@ pub(crate) struct Output<'a> {
     pub tape: Option<(TapeSink, &'a Path)>,
     /// The flight recorder; None = there is none.
     pub flight: Option<PreparedFlight>,
+    /// What looks may begin; None = nothing.
+    pub escalator: Option<Escalator>,
     /// When it is synced.
     pub sync: sync::Policy,
     /// Most bytes that wait in memory.
@@ -180,7 +185,9 @@ impl Pipeline {
         raised.lower();
         let asleep = sleepers.zip(sleeper_tx).map(|(links, out)| asleep::start(links, out)).transpose()?;
         let with_stacks = settings.stacks.on.contains(&StackOf::Row);
-        let look = |(programs, out)| Looks::start(programs, settings.stacks.frequency, with_stacks, out);
+        let how = (settings.stacks.frequency, with_stacks);
+        let look = |(programs, out)| Looks::start(programs, how, output.escalator, out);
+        let level = if looking.is_some() { LOOKS_LEVEL } else { ZSTD_LEVEL };
         let looks = looking.zip(look_tx).map(look).transpose()?;
         let start_sync = |(sink, path): &(TapeSink, &Path)| Syncing::start(output.sync, sink, path, &progress.failed);
         let sync = output.tape.as_ref().map(start_sync).transpose()?;
@@ -193,7 +200,7 @@ impl Pipeline {
             None => StackThreads::default(),
         };
         let (taken, tell, names_time) = (stacks.taken.take(), stacks.tell.take(), stacks.names_time.take());
-        let told = ledger::Told { stop: drained, ..ledger::Told::default() };
+        let told = ledger::Told { stop: drained, rare: looks.is_some(), ..ledger::Told::default() };
         let count_now = Arc::clone(&told.now);
         let ledger = spawn("ledger", move || ledger::run(tables, always, &told, &counted_tx))?;
         let (flying, ring) = match output.flight {
@@ -211,7 +218,7 @@ impl Pipeline {
             stage.run(&starts, &batches, taken, (&counted, count_now))
         })?;
         // the writer ends when all of these have
-        let compress = compressors(&pieces, done, redactor.as_ref(), ring.is_some())?;
+        let compress = compressors(&pieces, done, redactor.as_ref(), (ring.is_some(), level))?;
         let (open, opened) = bounded(1);
         let write = start_writer(output.tape.map(|(sink, _)| sink), ring, tape, open, done_rx, Arc::clone(&progress))?;
         Ok(Self {
@@ -390,12 +397,12 @@ fn compressors(
     pieces: &Receiver<(u64, StageOutput)>,
     done: Done,
     redactor: Option<&Arc<Redactor>>,
-    places: bool,
+    (places, level): (bool, i32),
 ) -> Result<Vec<JoinHandle<Result<()>>>> {
     let count = thread::available_parallelism().map_or(1, |n| n.get().clamp(1, 4));
     let one = |_| {
         let (pieces, done, redactor) = (pieces.clone(), done.clone(), redactor.cloned());
-        spawn("compress", move || compress(&pieces, &done, redactor.as_deref(), places))
+        spawn("compress", move || compress(&pieces, &done, redactor.as_deref(), (places, level)))
     };
     (0..count).map(one).collect()
 }
@@ -470,9 +477,9 @@ fn compress(
     pieces: &Receiver<(u64, StageOutput)>,
     done: &Done,
     redactor: Option<&Redactor>,
-    places: bool,
+    (places, level): (bool, i32),
 ) -> Result<()> {
-    let mut compressor = Encoder::new(ZSTD_LEVEL);
+    let mut compressor = Encoder::new(level);
     let redact = |data: &mut SegmentData| redactor.into_iter().for_each(|redactor| redactor.segment(data));
     for (seq, work) in pieces {
         let compressed = match work {

@@ -33,9 +33,11 @@ use tapes::Tapes;
 
 /// A chunk ends at this many stored bytes ...
 const CHUNK_BYTES: u64 = 32 << 20;
-/// ... but not before this many times its checkpoint; or after this time.
+/// ... but not before this many times its checkpoint; or after this time, which is longer for looks: of them there is so little that
+/// checkpoints would be most of a tape.
 const CHUNK_CHECKPOINTS: u64 = 16;
 const CHUNK_NS: u64 = 60_000_000_000;
+const LOOKS_CHUNK_NS: u64 = 600_000_000_000;
 /// The same of a flight recorder, whose chunks are its steps in forgetting.
 const FLIGHT_CHECKPOINTS: u64 = 2;
 
@@ -93,6 +95,8 @@ pub(crate) struct EncodeStage {
     progress: Arc<Progress>,
     encoded: Encoded,
     chunk_ts: u64,
+    /// Longest life of a chunk.
+    chunk_time: u64,
     chunk_from: u64,
     checkpoint_bytes: u64,
     /// Most bytes of events that wait for their stacks.
@@ -128,7 +132,7 @@ impl EncodeStage {
         names: Option<NameQueue>,
         flying: Option<Flying>,
     ) -> Self {
-        let window_open = settings.window_open;
+        let (window_open, chunk_time) = (settings.window_open, if settings.looks { LOOKS_CHUNK_NS } else { CHUNK_NS });
         let patience_bytes = progress.backlog.part(4, STACK_PATIENCE_BYTES);
         let mut assembler = Assembler::new(settings);
         if let Some(names) = names {
@@ -146,6 +150,7 @@ impl EncodeStage {
             progress,
             encoded: Encoded::default(),
             chunk_ts: window_open,
+            chunk_time,
             chunk_from: 0,
             checkpoint_bytes: 0,
             patience_bytes,
@@ -301,7 +306,7 @@ impl EncodeStage {
         let written = self.progress.bytes();
         let in_chunk = written.saturating_sub(self.chunk_from);
         let (bytes, checkpoints, time) =
-            self.tapes.as_ref().map_or((CHUNK_BYTES, CHUNK_CHECKPOINTS, CHUNK_NS), |tapes| {
+            self.tapes.as_ref().map_or((CHUNK_BYTES, CHUNK_CHECKPOINTS, self.chunk_time), |tapes| {
                 let (bytes, time) = tapes.chunk();
                 (bytes, FLIGHT_CHECKPOINTS, time)
             });

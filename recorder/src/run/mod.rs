@@ -13,12 +13,14 @@ use indicatif::{HumanBytes, HumanCount};
 use systape_abi::Abi;
 use systape_bpf::target_bits;
 use systape_bpf::wire::Snap;
-use systape_format::model::{Call, Class, End, RecordedFamilies, Session, StackMode, shell_status};
+use systape_format::model::{Call, Class, End, Family, RecordedFamilies, Session, StackMode, shell_status};
 use systape_format::redact::Redactor;
 
 use crate::config::{CommandError, FoundCommand, RecordConfig, find_command};
 use crate::config::{rights, session};
 use crate::encode::Settings;
+use crate::escalation::armed::Armed;
+use crate::escalation::{EscalationSettings, Escalator, launcher};
 use crate::load::{Programs, Walker};
 use crate::machine::{devices, limits, system};
 use crate::own::clock;
@@ -53,6 +55,8 @@ pub const FAILED: u8 = 125;
 
 /// How often limits and the end of processes are checked.
 const TICK: Duration = Duration::from_millis(50);
+/// The same of a recording of looks, which may take no more than a hundredth of a CPU.
+const RARE_TICK: Duration = Duration::from_millis(250);
 
 /// A tape that cannot be written fails within this time; otherwise it is a stall.
 const BEGIN: Duration = Duration::from_secs(1);
@@ -130,7 +134,19 @@ pub fn record(config: &RecordConfig) -> Result<u8> {
     if let Some(own) = &mut own {
         own.watch(programs.measured()?, programs.ring_sizes());
     }
+    let escalator = config.escalation.as_ref().map(|settings| escalator(settings, config)).transpose()?;
+    let armed = config.armed.then(Armed::new).transpose()?;
+    let mut collected = None;
+    if let Some(armed) = &armed {
+        // takes longer than what follows
+        collected = Some(session::collect(config));
+        if !armed.wait(&name(config))? {
+            return Ok(launcher::NOT_ASKED);
+        }
+        programs.attach(config)?;
+    }
     let mut child = command.map(|command| hold(config, &command, files, &programs)).transpose()?;
+    child.iter().for_each(|child| programs.set_command(child.pid()));
     programs.mark()?;
     if let Some(delay) = config.delay {
         if let Some(child) = &mut child {
@@ -138,7 +154,9 @@ pub fn record(config: &RecordConfig) -> Result<u8> {
         }
         signals.wait(delay);
     }
-    let prepared = Prepared::new(config, programs)?;
+    let about = collected.unwrap_or_else(|| session::collect(config));
+    let prepared = Prepared::new(config, programs, about)?;
+    armed.iter().for_each(|armed| armed.since(prepared.window_open));
     if let Some(own) = &mut own {
         own.prepared();
     }
@@ -149,7 +167,7 @@ pub fn record(config: &RecordConfig) -> Result<u8> {
     if let Some(settings) = &config.flight {
         flight::announce(settings, prepared.about.ring_bytes);
     }
-    let Some((pipeline, snaps, walker)) = prepared.begin(config, opened, flight)? else { return Ok(FAILED) };
+    let Some((pipeline, snaps, walker)) = prepared.begin(config, opened, flight, escalator)? else { return Ok(FAILED) };
     let start =
         start::read(snaps, child.as_ref().map(WaitingChild::pid), &config.env, config.wanted(), move || walker.opens());
     if let Some(words) = start::words(&start.unread) {
@@ -159,7 +177,13 @@ pub fn record(config: &RecordConfig) -> Result<u8> {
     if let Some(child) = &mut child {
         child.go();
     }
-    Running { config, signals, started, window_open, child, own, flight: control }.until_the_end(pipeline)
+    Running { config, signals, started, window_open, child, own, flight: control, armed }.until_the_end(pipeline)
+}
+
+/// Starts the process that makes full recordings.
+fn escalator(settings: &EscalationSettings, config: &RecordConfig) -> Result<Escalator> {
+    let tape = config.output.as_deref().context("--escalate writes tapes beside that of -o")?;
+    Escalator::new(settings, launcher::start(settings, tape)?, clock::monotonic())
 }
 
 /// Makes the command's process, which waits, a target.
@@ -192,9 +216,8 @@ struct Prepared {
 }
 
 impl Prepared {
-    /// Collects the session, gives up rights, and opens the window.
-    fn new(config: &RecordConfig, mut programs: Programs) -> Result<Self> {
-        let mut about = session::collect(config);
+    /// Gives up rights, and opens the window.
+    fn new(config: &RecordConfig, mut programs: Programs, mut about: Session) -> Result<Self> {
         about.left_out = std::mem::take(&mut programs.left_out);
         about.preemptible = programs.preemptible;
         about.notes.extend(programs.notes.iter().map(|note| note.clone().into_bytes()));
@@ -224,6 +247,7 @@ impl Prepared {
         config: &RecordConfig,
         opened: Option<output::OpenedTape>,
         flight: Option<flight::PreparedFlight>,
+        escalator: Option<Escalator>,
     ) -> Result<Option<(Pipeline, Vec<Snap>, Walker)>> {
         let Self { programs, raised, about, stacks, window_open, snaps, walker } = self;
         let settings = Settings {
@@ -231,6 +255,7 @@ impl Prepared {
             stores: config.filter.clone(),
             window_open,
             flush: config.flush,
+            looks: config.families.has(Family::Look),
             stacks: config.stacks.clone(),
             env: Arc::clone(&config.env),
             targets: Targets::new(config, RecordedFamilies::of(&about.families), programs.own_pid()),
@@ -248,7 +273,7 @@ impl Prepared {
         let redactor = config.redact.map(|level| Redactor::new(level, class));
         let tape = About { id: system::unique_id(window_open), session: about, tables: programs.tables(), redactor };
         let tape_at = opened.map(output::OpenedTape::begin).zip(config.output.as_deref());
-        let output = Output { tape: tape_at, flight, sync: config.sync, buffer: config.buffer };
+        let output = Output { tape: tape_at, flight, escalator, sync: config.sync, buffer: config.buffer };
         let pipeline = Pipeline::start(programs, raised, output, tape, (settings, config.wanted()), stacks)?;
         if begun(config, &pipeline) {
             return Ok(Some((pipeline, snaps, walker)));
@@ -268,6 +293,8 @@ struct Running<'a> {
     child: Option<WaitingChild>,
     own: Option<SelfStats>,
     flight: Option<flight::FlightControl>,
+    /// The way to who asked for this recording; None = a user.
+    armed: Option<Armed>,
 }
 
 impl Running<'_> {
@@ -332,9 +359,13 @@ impl Running<'_> {
         let config = self.config;
         let mut watchdog = Watchdog::ready();
         let mut memory = GivesBack::new();
+        let tick = if config.families.has(Family::Look) { RARE_TICK } else { TICK };
         loop {
             let left = config.limit_time.map(|limit| limit.saturating_sub(self.started.elapsed()));
-            if self.signals.wait(left.map_or(TICK, |left| left.min(TICK))) {
+            if self.signals.wait(left.map_or(tick, |left| left.min(tick))) {
+                return Reason::Interrupted;
+            }
+            if self.armed.as_ref().is_some_and(Armed::has_ended) {
                 return Reason::Interrupted;
             }
             if self.signals.requested() {

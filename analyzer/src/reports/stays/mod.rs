@@ -110,7 +110,13 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     if own.longest {
         return list::run(&mut context, config.few(own.rank), folds, out);
     }
-    let plan = Plan::by(&by).naming(tape.session());
+    sums(&mut context, &by, (folds, config.few(own.rank)), out)
+}
+
+/// Prints times by `by`. With `folds` threads at rest are one line.
+fn sums(context: &mut Context<'_>, by: &[GroupKey], (folds, limit): (bool, usize), out: &mut Out) -> Result<Verdict> {
+    let tape = context.question.tape;
+    let plan = Plan::by(by).naming(tape.session());
     let (sums, coverage) = StaySums::read(&context.question, &plan);
     coverage.tell(&mut context.question.loss);
     let words = KeyWords { session: tape.session(), book: &context.question.book, plan: &plan };
@@ -128,7 +134,7 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
         .map(|(values, rest, presence)| {
             let keys = RowKeys { words, values, task: labels.get(values, &plan) };
             let running = plan.place(GroupKey::State).is_some_and(|at| values[at] == read::word(read::RUNNING));
-            StayLine { keys, rest: *rest, presence, estimate: covered.estimate(presence), running }
+            StayLine { keys, rest: *rest, presence, estimate: presence.estimate(), running }
         })
         .collect();
     rows.order_by_key(|line| (line.rest, Reverse(line.presence.nanos()), line.keys.values));
@@ -142,11 +148,10 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
         !fold
     });
     let counted = covered.counted(!context.question.scope.by_task());
-    let limit = config.few(own.rank);
-    losses::head(&context, losses::AT_LEAST, out)?;
+    losses::head(context, losses::AT_LEAST, out)?;
     out.text([covered.line()])?;
     out.notes(covered.notes(tape))?;
-    let declared = with_keys(by::columns(&by), &STAYS);
+    let declared = with_keys(by::columns(by), &STAYS);
     let headings = ["threads", "from", "to", "time ms", "looks", "stays", "longest ms"];
     let headings = headings.into_iter().fold(Table::default(), Table::number);
     out.ranking(
@@ -163,12 +168,12 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
             limit,
         },
         rows.iter(),
-        |line| line.row(&declared, &by, covered),
-        |line| line.cells(&by, covered),
+        |line| line.row(&declared, by, covered),
+        |line| line.cells(by, covered),
     )?;
     out.text(folded.line(all))?;
     out.text(counted)?;
-    losses::end_of_sums(&context, out)
+    losses::end_of_sums(context, out)
 }
 
 /// A row.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use systape_abi::{Abi, describe_name, rest};
-use systape_answers::derive::presence::{Estimate, LookGroups, Presence, SeenStay};
+use systape_answers::derive::presence::{Presence, SeenStay};
 use systape_answers::derive::summary::labels::Labels;
 use systape_answers::derive::summary::plan::Plan;
 use systape_events::group::by::GroupKey;
@@ -20,8 +20,8 @@ use systape_format::tables::TableRows;
 
 use super::{LOOK_SECOND, LOOK_STAY, TABLES};
 
-/// A row of a stay comes this long after its looks, at most: it is about ten seconds, and stored at the next look.
-const LATE: u64 = 30_000_000_000;
+/// A row of a stay comes this long after its looks, at most: it is about 320 s, and stored at the next look.
+const LATE: u64 = 640_000_000_000;
 /// State of a thread on a CPU, and of one that waits for one.
 pub(super) const RUNNING: &str = "RUN";
 const QUEUED: &str = "RQ";
@@ -44,8 +44,7 @@ impl Add for StaySum {
 /// The looks that the time asked for has.
 #[derive(Debug, Default)]
 pub(super) struct Covered {
-    looks: LookGroups,
-    samples: LookGroups,
+    looks: u64,
     /// Looks times their intervals, ns.
     time: f64,
     skipped: u64,
@@ -78,6 +77,8 @@ pub(super) struct StoredStay<'a> {
     pub path: Option<&'a [u8]>,
     pub lock: Option<u64>,
     pub owner: Option<u64>,
+    /// Whether file, path and owner were read: else they are not known.
+    pub read: bool,
     pub seen: SeenStay,
     /// Time of its first look.
     pub from: u64,
@@ -122,7 +123,7 @@ pub(super) fn rows<'a>(
     let [agos, spans, counts, firsts, numbers, intervals] =
         ["ago", "seen", "looks", "first", "look", "interval"].map(of);
     let [sinces, states, calls, abis, tasks] = ["since", "state", "call", "abi", "task"].map(of);
-    let [files, paths, locks, owners] = ["file", "path", "lock", "owner"].map(of);
+    let [files, paths, locks, owners, reads] = ["file", "path", "lock", "owner", "read"].map(of);
     table.ts.iter().enumerate().filter_map(move |(row, ts)| {
         let last = ts.saturating_sub(agos.number(row));
         let (mut seen, begin) = (spans.number(row), last.saturating_sub(spans.number(row)));
@@ -156,6 +157,8 @@ pub(super) fn rows<'a>(
             path: paths.text(row),
             lock: locks.known(row),
             owner: owners.known(row),
+            // a tape without the column is none of ours
+            read: reads.number(row) != 0,
             seen: SeenStay { look: numbers.number(row), looks, interval: intervals.number(row), seen, first, lasted },
             from: cut_from,
         })
@@ -203,10 +206,6 @@ impl StaySums {
         let mut sums = Self::default();
         let span = (scope.from.max(tape.session().window_open), scope.to.min(tape.complete_until()));
         let period = 1_000_000_000_u64.checked_div(u64::from(tape.session().stacks.frequency)).unwrap_or(0);
-        if period > 0 {
-            let slots = span.1.saturating_sub(span.0).div_ceil(period);
-            sums.covered.samples.add(slot(span.0, tape, period), slots);
-        }
         let coverage = segments(question).walk(
             "looks",
             |segment, dict| {
@@ -242,7 +241,8 @@ impl StaySums {
     }
 
     fn add_stay(&mut self, row: &StoredStay<'_>, plan: &Plan, segment: usize) {
-        let on = || row.on().map_or(Value::None, |on| Value::Text(on.into()));
+        let none = if row.read { Value::None } else { Value::Unknown };
+        let on = || row.on().map_or(none.clone(), |on| Value::Text(on.into()));
         let value = |by: GroupKey| match by {
             GroupKey::State => Some(word(row.state)),
             GroupKey::Syscall => Some(row.call_value()),
@@ -332,7 +332,7 @@ impl Covered {
             let inside = (*ts).min(to) - begin.max(from);
             let part = if inside >= span { 1.0 } else { inside as f64 / span.max(1) as f64 };
             let of = |count: u64| (count as f64 * part).round() as u64;
-            self.looks.add(number("look"), of(looks));
+            self.looks = self.looks.saturating_add(of(looks));
             self.time += looks as f64 * part * interval as f64;
             self.span = self.span.saturating_add(inside.min(span));
             for (sum, name) in
@@ -359,13 +359,6 @@ impl Covered {
         }
     }
 
-    /// The estimate of a sum of this time.
-    pub(super) fn estimate(&self, presence: &Presence) -> Estimate {
-        // samples are of intervals of their own; their numbers are as good as those of looks
-        let groups = if self.looks.sum() >= self.samples.sum() { &self.looks } else { &self.samples };
-        presence.estimate(groups)
-    }
-
     /// Threads on average, of a time of all together.
     pub(super) fn threads(&self, time: f64) -> f64 {
         if self.time > 0.0 { time / self.time } else { 0.0 }
@@ -377,7 +370,7 @@ impl Covered {
         let ms = |ns: u64| format!("{}", ns as f64 / 1e6);
         let interval = if low == high { ms(low) } else { format!("{} to {}", ms(low), ms(high)) };
         let part = 100.0 * self.cost as f64 / self.span.max(1) as f64;
-        format!("{} looks, one in each {interval} ms, at a cost of {part:.1} % of a CPU", self.looks.sum())
+        format!("{} looks, one in each {interval} ms, at a cost of {part:.1} % of a CPU", self.looks)
     }
 
     /// What the looks lack.

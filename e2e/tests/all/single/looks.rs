@@ -82,7 +82,9 @@ fn estimates_lie_within_their_bars() {
     let families: Vec<&str> =
         info["families"].as_array().expect("families").iter().map(|name| name.as_str().expect("a name")).collect();
     assert_eq!(families, ["process", "signal", "look", "sample"]);
-    for report in [&["states"][..], &["locks"], &["offcpu"], &["--summary"], &["top"]] {
+    let said = lab.analyze(&["states", "t.tape", "--by", "comm,state", "--format", "json"]).expect(0).json();
+    assert_eq!(said, rows, "states of looks are those of stays");
+    for report in [&["locks"][..], &["offcpu"], &["--summary"], &["top"]] {
         let refused = lab.analyze(&[report, &["t.tape"]].concat());
         assert!(refused.code() != 0 && refused.stderr.contains("analyze stays"), "{report:?}: {refused:?}");
     }

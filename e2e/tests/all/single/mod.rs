@@ -9,6 +9,7 @@ mod dd;
 mod demo;
 mod diff;
 mod drops;
+mod escalation;
 mod faults;
 mod hang;
 mod held;
