@@ -100,7 +100,8 @@ viewer-test: ## the viewer of make viewer: its answers beside analyze's, damaged
 viewer-shots: ## the pictures of docs/viewer.md, by Chromium
 	@scripts/viewer.sh shots
 
-cross: ## type-check analyze for arm64 (Linux and macOS) and WebAssembly
+cross: ## type-check record and analyze for Linux on arm64, analyze for macOS on arm64 and WebAssembly
+	@scripts/setup.sh build
 	@scripts/cross.sh
 
 check: ## formatting, lock files, shell syntax, generated code
@@ -162,18 +163,34 @@ bench-scale: ## the same reports on made-up tapes of growing size (SCALE_ARGS="-
 	$(CARGO) build --release -p systape-analyzer -p systape-benches
 	$(BIN)/bench scale $(SCALE_ARGS)
 
-STATIC  := $(TARGET)/x86_64-unknown-linux-gnu/release
-# paths of this machine are in no program, so that equal sources give equal ones
+# the machine of static programs, of their packages and of test-kernels: amd64, or arm64, which is cross-compiled (Debian)
+ARCH    ?= amd64
+ifeq ($(ARCH),arm64)
+TRIPLE  := aarch64-unknown-linux-gnu
+LIBS    := $(abspath $(TARGET))/arm64
+CROSS_FLAGS = -C link-arg=-L$(LIBS)/usr/lib/aarch64-linux-gnu
+CROSS_ENV   = CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc \
+	LIBBPF_SYS_LIBRARY_PATH_x86_64_unknown_linux_gnu=/usr/lib/x86_64-linux-gnu \
+	LIBBPF_SYS_LIBRARY_PATH_aarch64_unknown_linux_gnu=$(LIBS)/usr/lib/aarch64-linux-gnu LIBBPF_SYS_EXTRA_CFLAGS=-I$(LIBS)/usr/include
+CROSS_SETUP = scripts/setup.sh arm64 && scripts/arm64.sh $(LIBS)
+else
+TRIPLE  := x86_64-unknown-linux-gnu
 # relocations that the program applies to itself are packed: half a megabyte
-STATIC_FLAGS = -C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs --remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=cargo
-STATIC_ENV   = CARGO_PROFILE_RELEASE_DEBUG=line-tables-only RUSTFLAGS="$(STATIC_FLAGS)" SYSTAPE_REVISION="$$(git rev-parse --short=12 HEAD 2>/dev/null)" LIBBPF_SYS_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu
+CROSS_FLAGS = -C link-arg=-Wl,-z,pack-relative-relocs
+CROSS_ENV   = LIBBPF_SYS_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu
+CROSS_SETUP = scripts/setup.sh build
+endif
+STATIC  := $(TARGET)/$(TRIPLE)/release
+# paths of this machine are in no program, so that equal sources give equal ones
+STATIC_FLAGS = -C target-feature=+crt-static $(CROSS_FLAGS) --remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=cargo
+STATIC_ENV   = CARGO_PROFILE_RELEASE_DEBUG=line-tables-only RUSTFLAGS="$(STATIC_FLAGS)" SYSTAPE_REVISION="$$(git rev-parse --short=12 HEAD 2>/dev/null)" $(CROSS_ENV)
 
 static-record:
-	@scripts/setup.sh build
-	$(STATIC_ENV) $(CARGO) build --release --target x86_64-unknown-linux-gnu -p systape-recorder --features libbpf-rs/static
+	@$(CROSS_SETUP)
+	$(STATIC_ENV) $(CARGO) build --release --target $(TRIPLE) -p systape-recorder --features libbpf-rs/static
 
-static: static-record ## record, analyze and systape as static files that run on any x86-64 Linux, in target/x86_64-unknown-linux-gnu/release
-	$(STATIC_ENV) $(CARGO) build --release --target x86_64-unknown-linux-gnu -p systape-analyzer -p systape
+static: static-record ## record, analyze and systape as static files that run on any x86-64 Linux, in target/x86_64-unknown-linux-gnu/release; ARCH=arm64: on arm64, in target/aarch64-unknown-linux-gnu/release
+	$(STATIC_ENV) $(CARGO) build --release --target $(TRIPLE) -p systape-analyzer -p systape
 	@scripts/split-debug.sh $(STATIC)/record $(STATIC)/analyze $(STATIC)/systape
 
 static-sql: ## analyze-sql as a static file beside the others (its engine builds for many minutes)
@@ -182,7 +199,7 @@ static-sql: ## analyze-sql as a static file beside the others (its engine builds
 		$$(../scripts/sql.sh flags)
 	install -m 755 $(TARGET)/sql-static/x86_64-unknown-linux-gnu/release/analyze-sql $(STATIC)/analyze-sql
 
-dist: static ## the static programs in a tar with checksums, in target/dist
+dist: static ## the static programs in a tar with checksums, in target/dist (ARCH=arm64: those of arm64)
 	@scripts/setup.sh pack
 	scripts/package.sh dist $(STATIC) $(TARGET)/dist
 
@@ -206,9 +223,9 @@ test-service: deb ## the service under Debian 13's systemd in qemu: sandbox, wat
 	@scripts/as-root.sh scripts/test-service.sh $(TARGET)/dist
 
 RELEASES ?=
-test-kernels: build static-record ## record under Debian's 5.10, 6.1, 6.12 and newest kernels in qemu (fetches them, 100 MB); RELEASES="bullseye sid"
-	@scripts/setup.sh kernels
-	scripts/test-kernels.sh $(TARGET)/x86_64-unknown-linux-gnu/release/record $(BIN)/analyze $(RELEASES)
+test-kernels: build $(if $(filter arm64,$(ARCH)),static,static-record) ## record under Debian's 5.10, 6.1, 6.12 and newest kernels in qemu (fetches them, 100 MB); RELEASES="bullseye sid"; ARCH=arm64: under 6.1 and 6.12 of arm64
+	@ARCH=$(ARCH) scripts/setup.sh kernels
+	ARCH=$(ARCH) ARM_ANALYZE=$(if $(filter arm64,$(ARCH)),$(abspath $(STATIC))/analyze) scripts/test-kernels.sh $(STATIC)/record $(BIN)/analyze $(RELEASES)
 
 man: ## man pages and completions of what was built, in target/share
 	@mkdir -p $(TARGET)/share/man/man1 $(TARGET)/share/bash-completion/completions \

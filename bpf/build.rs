@@ -11,16 +11,20 @@ const LEVEL: i32 = 22;
 
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    let arch = match env::var("CARGO_CFG_TARGET_ARCH").as_deref() {
-        Ok("aarch64") => "arm64",
-        _ => "x86",
+    let target = env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets the target");
+    // for arm64 the exchange and other atomic instructions that order memory (order.bpf.h), which its kernels know since 5.18; 5.10
+    // has x86 alone
+    let machine: &[&str] = match target.as_str() {
+        "x86_64" => &["-D__TARGET_ARCH_x86"],
+        "aarch64" => &["-D__TARGET_ARCH_arm64", "-mcpu=v3"],
+        other => panic!("systape-bpf: there are no programs for {other}, only for x86_64 and aarch64"),
     };
     let object = out.join("systape.bpf.o");
     SkeletonBuilder::new()
         .source("src/c/systape.bpf.c")
         .obj(&object)
         .reference_obj(true)
-        .clang_args([format!("-D__TARGET_ARCH_{arch}"), "-Wall".into(), "-Werror".into(), "-Isrc/c".into()])
+        .clang_args([machine, &["-Wall", "-Werror", "-Isrc/c"]].concat())
         .build_and_generate(out.join("systape.skel.rs"))
         .unwrap_or_else(|e| {
             eprintln!(

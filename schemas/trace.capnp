@@ -813,6 +813,7 @@ enum GapCause {
   notRead @18;         # 1.5: no event is missing; /proc of a process was not read in time. Family state: its open
                        # files; process: its arguments
   notUnderstood @19;   # 1.5: lines of an imported log that were not understood, perhaps calls
+  otherAbi @20;        # 1.5: calls of 32-bit programs on arm64, which the recorder does not record
 }
 
 struct Ledger {

@@ -18,6 +18,9 @@ case $(readelf -h "$bin/record" | sed -n 's/^ *Machine: *//p') in
     *AArch64) machine=aarch64 debian=arm64 ;;
     *) echo "package: $bin/record is of no machine that is known" >&2; exit 1 ;;
 esac
+# what runs them here, if this machine is another
+run=()
+[ "$machine" = "$(uname -m)" ] || run=("qemu-$machine-static")
 # where shells look for completions of zsh: Debian has a directory of its own
 zsh=vendor-completions
 [ "$kind" != rpm ] || zsh=site-functions
@@ -28,16 +31,16 @@ trap 'rm -rf "$work"' EXIT
 share() { # program root
     local program=$1 to=$2/usr/share view
     mkdir -p "$to/man/man1" "$to/bash-completion/completions" "$to/zsh/$zsh" "$to/fish/vendor_completions.d"
-    "$bin/$program" --generate man | gzip -9n > "$to/man/man1/$program.1.gz"
+    "${run[@]}" "$bin/$program" --generate man | gzip -9n > "$to/man/man1/$program.1.gz"
     if [ "$program" = analyze ]; then
-        "$bin/analyze" --generate views | while read -r view; do
+        "${run[@]}" "$bin/analyze" --generate views | while read -r view; do
             # shellcheck disable=SC2086 # a view may have two words
-            "$bin/analyze" $view --generate man | gzip -9n > "$to/man/man1/analyze-${view// /-}.1.gz"
+            "${run[@]}" "$bin/analyze" $view --generate man | gzip -9n > "$to/man/man1/analyze-${view// /-}.1.gz"
         done
     fi
-    "$bin/$program" --generate bash > "$to/bash-completion/completions/$program"
-    "$bin/$program" --generate zsh > "$to/zsh/$zsh/_$program"
-    "$bin/$program" --generate fish > "$to/fish/vendor_completions.d/$program.fish"
+    "${run[@]}" "$bin/$program" --generate bash > "$to/bash-completion/completions/$program"
+    "${run[@]}" "$bin/$program" --generate zsh > "$to/zsh/$zsh/_$program"
+    "${run[@]}" "$bin/$program" --generate fish > "$to/fish/vendor_completions.d/$program.fish"
 }
 
 # pages, licences of what is linked in and the list of it, and examples: into DIR, for PACKAGE of cargo

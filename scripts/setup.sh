@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs what is missing to build (setup.sh build), to build and test (setup.sh test), to measure beside other tracers
-# (setup.sh bench), to make packages (setup.sh pack), to boot other kernels (setup.sh kernels), to fuzz (setup.sh fuzz), to ask Spark
-# (setup.sh fleet), to build and test the package for Python (setup.sh python) or to make what PyPI takes (setup.sh python-dist); does
-# nothing when all is there.
+# (setup.sh bench), to make packages (setup.sh pack), to boot other kernels (setup.sh kernels; with ARCH=arm64 in the environment those of
+# arm64), to cross-compile for arm64 (setup.sh arm64), to fuzz (setup.sh fuzz), to ask Spark (setup.sh fleet), to build and test the package
+# for Python (setup.sh python) or to make what PyPI takes (setup.sh python-dist); does nothing when all is there.
 # Debian and Ubuntu; elsewhere it says what to install. Asks for nothing but, where needed, sudo's password.
 set -euo pipefail
 
@@ -172,18 +172,34 @@ fi
 
 if [ "$wanted" = kernels ]; then
     unpacked=$(dirname "$0")/../target/kernels/qemu # where test-kernels.sh looks, too
-    if ! runs qemu-system-x86_64 >/dev/null 2>&1 && ! [ -x "$unpacked/usr/bin/qemu-system-x86_64" ]; then
+    system=qemu-system-x86_64 package=qemu-system-x86
+    if [ "${ARCH:-amd64}" = arm64 ]; then
+        unpacked=$(dirname "$0")/../target/kernels/arm64/qemu system=qemu-system-aarch64 package=qemu-system-arm
+        # the compiler of the guest's programs, and what runs an analyze of arm64
+        need gcc-aarch64-linux-gnu runs aarch64-linux-gnu-gcc
+        need libc6-dev-arm64-cross test -e /usr/aarch64-linux-gnu/lib/libc.a
+        wish qemu-user-static in_path qemu-aarch64-static
+    fi
+    if ! runs $system >/dev/null 2>&1 && ! [ -x "$unpacked/usr/bin/$system" ]; then
         if command -v apt-get >/dev/null && can_be_root; then update; fi
         # a part of qemu from another release (qemu-utils of backports) would have to go for it
-        if apt-get install -s --no-remove --no-install-recommends qemu-system-x86 >/dev/null 2>&1; then
-            missing+=(qemu-system-x86)
+        if apt-get install -s --no-remove --no-install-recommends $package >/dev/null 2>&1; then
+            missing+=("$package")
         else
-            unpack qemu-system-x86 "$unpacked" || missing+=(qemu-system-x86)
+            unpack $package "$unpacked" || missing+=("$package")
         fi
     fi
     need busybox-static test -x /bin/busybox
     need cpio runs cpio
     need binutils runs strip
+fi
+
+if [ "$wanted" = arm64 ]; then
+    need gcc-aarch64-linux-gnu runs aarch64-linux-gnu-gcc
+    need libc6-dev-arm64-cross test -e /usr/aarch64-linux-gnu/lib/libc.a
+    need qemu-user-static in_path qemu-aarch64-static
+    command -v rustup >/dev/null && rustup target add aarch64-unknown-linux-gnu >/dev/null 2>&1 ||
+        say "rustup has no aarch64-unknown-linux-gnu here: a distribution's Rust needs its libstd for arm64"
 fi
 
 if [ "$wanted" = fuzz ]; then

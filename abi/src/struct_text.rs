@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 
+use crate::desc::epoll_event_bytes;
 use crate::flags::{CLD, EPOLL, FILE_TYPE, POLL, PTRACE_EVENT, SA, STATX, STATX_ATTR};
 use crate::uapi::compared;
 use crate::{Abi, FlagSet, FlagStyle, Struct, signal_name};
@@ -44,8 +45,10 @@ impl StructBytes<'_> {
         let mut out = String::new();
         match self.what {
             Struct::PollFds => self.list(&mut out, 8, |out, bytes| pollfd(out, bytes, false, fd))?,
-            Struct::EpollEvents => self.list(&mut out, 12, epoll_event)?,
-            Struct::EpollEvent => epoll_event(&mut out, self.bytes)?,
+            Struct::EpollEvents => {
+                self.list(&mut out, epoll_event_bytes(self.abi).into(), |out, bytes| epoll_event(out, bytes, self.abi))?
+            }
+            Struct::EpollEvent => epoll_event(&mut out, self.bytes, self.abi)?,
             Struct::FdSet => self.fd_set(&mut out, fd),
             Struct::TwoTimespecs | Struct::TwoTimespecs32 | Struct::TwoTimevals => self.file_times(&mut out)?,
             Struct::Timespec | Struct::Timespec32 | Struct::Timeval => self.time(&mut out, 0)?,
@@ -189,6 +192,7 @@ impl StructBytes<'_> {
         let (mode, device, size) = match (self.what, self.abi) {
             (Struct::Stat64, _) => (number(16, 4)?, number(32, 8)?, number(44, 8)?),
             (_, Abi::I386) => (number(8, 2)?, number(16, 4)?, number(20, 4)? & 0xffff_ffff),
+            (_, Abi::Aarch64) => (number(16, 4)?, number(32, 8)?, number(48, 8)?),
             _ => (number(24, 4)?, number(40, 8)?, number(48, 8)?),
         };
         out.push_str("{st_mode=");
@@ -271,10 +275,11 @@ fn pollfd(out: &mut String, bytes: &[u8], after: bool, name: &mut FdText<'_>) ->
 }
 
 /// The data is whatever the program wants: a descriptor, an index, a pointer.
-fn epoll_event(out: &mut String, bytes: &[u8]) -> Option<()> {
+fn epoll_event(out: &mut String, bytes: &[u8], abi: Abi) -> Option<()> {
     out.push_str("{events=");
     names(out, &EPOLL, long(bytes, 0, 4)? as u32);
-    let data = long(bytes, 4, 8)? as u64;
+    // behind the data's own alignment, where it is not packed
+    let data = long(bytes, usize::from(epoll_event_bytes(abi)) - 8, 8)? as u64;
     let _ = write!(out, ", data={{u32={}, u64={data}}}}}", data as u32);
     Some(())
 }
@@ -447,6 +452,43 @@ mod tests {
         assert_eq!(resethand.as_deref(), Some("{sa_handler=SIG_DFL, sa_mask=[], sa_flags=SA_RESETHAND}"));
     }
 
+    /// What arm64 lays out in another way, and what it does not.
+    #[test]
+    fn arm64() {
+        let arm = |what, bytes: &[u8]| text(what, Abi::Aarch64, bytes).unwrap();
+        let events =
+            [&[1, 0, 0, 0x80, 9, 9, 9, 9][..], &words([0x1_0000_0003]), &[4, 0, 0, 0, 9, 9, 9, 9], &words([5])]
+                .concat();
+        let shown = "{events=EPOLLIN|EPOLLET, data={u32=3, u64=4294967299}}";
+        assert_eq!(arm(Struct::EpollEvents, &events), format!("[{shown}, {{events=EPOLLOUT, data={{u32=5, u64=5}}}}]"));
+        assert_eq!(arm(Struct::EpollEvent, &events[..16]), shown);
+        let stat = [&words([1, 2])[..], &ints([0o100_644, 1, 0, 0]), &words([0, 0, 1221])].concat();
+        assert_eq!(arm(Struct::Stat, &stat), "{st_mode=S_IFREG|0644, st_size=1221, ...}");
+        let device = [&words([1, 2])[..], &ints([0o20_000, 1, 0, 0]), &words([0x1_03, 0, 0])].concat();
+        assert_eq!(arm(Struct::Stat, &device), "{st_mode=S_IFCHR|000, st_rdev=makedev(0x1, 0x3), ...}");
+        let action = words([0x1234, 0x1400_0000, 0x55, 1]);
+        assert_eq!(arm(Struct::Sigaction, &action), text(Struct::Sigaction, Abi::X86_64, &action).unwrap());
+    }
+
+    /// Places in structures of the machine that this runs on are those of its C library.
+    #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+    #[test]
+    fn structures_are_the_machines() {
+        use std::mem::{offset_of, size_of};
+        let abi = if cfg!(target_arch = "aarch64") { Abi::Aarch64 } else { Abi::X86_64 };
+        let size = |what: Struct| usize::from(what.layout(abi).unwrap().size);
+        assert_eq!(size(Struct::EpollEvent), size_of::<libc::epoll_event>());
+        assert_eq!(size(Struct::Stat), offset_of!(libc::stat, st_size) + 8);
+        let mut bytes = vec![0; size(Struct::Stat)];
+        let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+        put(offset_of!(libc::stat, st_mode), &0o20_644_u32.to_le_bytes());
+        put(offset_of!(libc::stat, st_rdev), &0x1_03_u64.to_le_bytes());
+        assert_eq!(text(Struct::Stat, abi, &bytes).unwrap(), "{st_mode=S_IFCHR|0644, st_rdev=makedev(0x1, 0x3), ...}");
+        let mut event = vec![0; size(Struct::EpollEvent)];
+        event[offset_of!(libc::epoll_event, u64)] = 7;
+        assert_eq!(text(Struct::EpollEvent, abi, &event).unwrap(), "{events=0, data={u32=7, u64=7}}");
+    }
+
     #[test]
     fn files() {
         let stat = |mode: i64, device, size| x86_64(Struct::Stat, &words([1, 2, 3, mode, 0, device, size]));
@@ -470,8 +512,8 @@ mod tests {
         fn any_bytes_are_printed_or_too_few(bytes: Vec<u8>, n: u64) {
             use Struct::*;
             let all = [Timespec, Timespec32, Timeval, TwoTimespecs, TwoTimespecs32, TwoTimevals, SigSet, WaitStatus, SigInfo, PollFds, FdSet, EpollEvent, EpollEvents, Itimerval, Itimerspec, Itimerspec32, Rlimit, Rlimit64, Sigaction, Stat, Stat64, Statx];
-            for what in all {
-                let value = StructBytes { what, abi: Abi::I386, args: &[n; 6], bytes: &bytes, whole: false };
+            for (what, abi) in all.into_iter().flat_map(|what| [Abi::I386, Abi::Aarch64].map(|abi| (what, abi))) {
+                let value = StructBytes { what, abi, args: &[n; 6], bytes: &bytes, whole: false };
                 let _ = value.text(&mut |_, _| ());
             }
         }

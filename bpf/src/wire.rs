@@ -33,6 +33,13 @@ macro_rules! records {
 }
 kinds!(records);
 
+/// Registers of a [`Stack`]: those with DWARF numbers that a stack is unwound by, and the instruction pointer behind them.
+#[cfg(target_arch = "x86_64")]
+pub const STACK_REGS: usize = 17;
+/// Registers of a [`Stack`]: x0 to x30, sp, and the instruction pointer behind them.
+#[cfg(target_arch = "aarch64")]
+pub const STACK_REGS: usize = 33;
+
 /// The kind of a [`Stack`].
 pub const STACK_KIND: u16 = WIRE_STACK;
 
@@ -96,7 +103,7 @@ const _: () = assert!(size_of::<Tracepoint>() == size_of::<Row>());
 const _: () = assert!(size_of::<Probe>() == 120);
 const _: () = assert!(size_of::<Static>() == 176);
 const _: () = assert!(size_of::<Operands>() == 12 * 16);
-const _: () = assert!(size_of::<Stack>() == 224);
+const _: () = assert!(size_of::<Stack>() == 88 + 8 * STACK_REGS);
 const _: () = assert!(size_of::<Stay>() == 168);
 const _: () = assert!(size_of::<Escalation>() == 64);
 const _: () = assert!(size_of::<LookSums>() == 112);

@@ -118,8 +118,8 @@ impl<'a> CallBook<'a> {
     }
 }
 
-/// The ABI of 64-bit programs on `machine` (uname -m).
-fn native_abi(machine: &str) -> Abi {
+/// The ABI of 64-bit programs on `machine` (uname -m); of a tape [`Session::machine`].
+pub fn native_abi(machine: &str) -> Abi {
     match machine {
         "x86_64" | "" => Abi::X86_64,
         "aarch64" => Abi::Aarch64,

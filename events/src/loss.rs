@@ -362,7 +362,7 @@ fn touches(gap: &Gap, scope: &Scope<'_>, families: &[Family], began: impl Fn() -
 }
 
 /// Every cause.
-pub const CAUSES: [GapCause; 20] = [
+pub const CAUSES: [GapCause; 21] = [
     GapCause::Unknown,
     GapCause::RingFull,
     GapCause::StateFailed,
@@ -383,6 +383,7 @@ pub const CAUSES: [GapCause; 20] = [
     GapCause::Hidden,
     GapCause::NotRead,
     GapCause::NotUnderstood,
+    GapCause::OtherAbi,
 ];
 
 /// The cause in a few words.
@@ -402,6 +403,7 @@ pub fn cause_text(cause: GapCause) -> &'static str {
         GapCause::Unexplained => "expected but missing, cause unknown",
         GapCause::Hidden => "the kernel skipped the probe",
         GapCause::NotUnderstood => "lines of the log that were not understood",
+        GapCause::OtherAbi => "calls of 32-bit programs on arm64",
         GapCause::NotRead => "its open files (state) or arguments (process) could not be read in time at the start",
         GapCause::Everyday => "ring buffer full; only signals that end no process (SIGCHLD, handled timers, ...)",
         GapCause::Damaged => "damaged in the tape this one was repaired from",
@@ -438,6 +440,7 @@ pub fn remedy(cause: GapCause, session: &Session) -> &'static str {
         }
         GapCause::Unexplained => "a bug of record, or a kernel that hides events: please report it",
         GapCause::LateRecord => "nothing is missing",
+        GapCause::OtherAbi => "record does not know the calls of 32-bit arm programs: strace does",
         GapCause::NotUnderstood => "look at the log around that time; a log of -o FILE has no lines of others in it",
         GapCause::NotRead => {
             "no event is missing; the process hung, or its file system did: see where with states --at 0 --call-graph"

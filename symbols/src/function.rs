@@ -3,8 +3,11 @@
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 use object::read::elf::{ElfFile64, ProgramHeader};
 use object::read::{Object, ObjectSegment, ObjectSymbol};
-use object::{SymbolFlags, SymbolKind, elf};
+use object::{Architecture, SymbolFlags, SymbolKind, elf};
 
+/// The machine whose functions are probed.
+pub(crate) const NATIVE: Architecture =
+    if cfg!(target_arch = "aarch64") { Architecture::Aarch64 } else { Architecture::X86_64 };
 /// Longest function whose returns are looked for.
 const LONGEST: u64 = 4 << 20;
 
@@ -27,6 +30,9 @@ pub struct FunctionStart {
 /// A sentence: what the file is instead, or that it has no such function.
 pub(crate) fn find_function(file: &[u8], name: &[u8]) -> Result<FunctionStart, String> {
     let parsed = parse(file)?;
+    if parsed.architecture() != NATIVE {
+        return Err("it is of another architecture".into());
+    }
     if parsed.section_by_name(".gopclntab").is_some() {
         return Err("it is a Go program, whose functions take their arguments otherwise and whose stacks move".into());
     }
@@ -51,7 +57,12 @@ pub(crate) fn find_function(file: &[u8], name: &[u8]) -> Result<FunctionStart, S
                 // a segment may claim to be where no file ends
                 let Some(offset) = offset.checked_add(into) else { continue };
                 let unwinds = unwinds(&parsed);
-                return Ok(FunctionStart { returns: returns(&code, offset), offset, code, unwinds });
+                return Ok(FunctionStart {
+                    returns: returns(parsed.architecture(), &code, offset),
+                    offset,
+                    code,
+                    unwinds,
+                });
             }
         }
     }
@@ -117,7 +128,13 @@ fn unwinds<'d>(file: &impl Object<'d>) -> bool {
 }
 
 /// Places of return instructions in `code`, which begins at `from`.
-fn returns(code: &[u8], from: u64) -> Vec<u64> {
+fn returns(machine: Architecture, code: &[u8], from: u64) -> Vec<u64> {
+    if machine == Architecture::Aarch64 {
+        // ret, retaa, retab
+        let is_return = |word: u32| word & 0xffff_fc1f == 0xd65f_0000 || matches!(word, 0xd65f_0bff | 0xd65f_0fff);
+        let words = code.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes));
+        return (from..).step_by(4).zip(words).filter(|(_, word)| is_return(*word)).map(|(at, _)| at).collect();
+    }
     let decoder = Decoder::with_ip(64, code, from, DecoderOptions::NONE);
     let returns = decoder.into_iter().filter(|one| one.mnemonic() == Mnemonic::Ret);
     returns.map(|one| one.ip()).collect()
@@ -159,6 +176,10 @@ mod tests {
     fn returns_are_instructions() {
         // mov $0xc3,%eax; je +1; ret; ret $8; jmp *%rax
         let code = [0xb8, 0xc3, 0, 0, 0, 0x74, 1, 0xc3, 0xc2, 8, 0, 0xff, 0xe0];
-        assert_eq!(returns(&code, 100), [107, 108]);
+        assert_eq!(returns(Architecture::X86_64, &code, 100), [107, 108]);
+        // mov w0, #1; ret; br x30; ret x1; retaa; b 0
+        let words = [0x5280_0020, 0xd65f_03c0, 0xd61f_03c0, 0xd65f_0020, 0xd65f_0bff, 0x1400_0000_u32];
+        let code: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
+        assert_eq!(returns(Architecture::Aarch64, &code, 100), [104, 112, 116]);
     }
 }

@@ -3,9 +3,9 @@
 
 use std::ops::Range;
 
-use object::elf::R_X86_64_RELATIVE;
+use object::elf::{R_AARCH64_RELATIVE, R_X86_64_RELATIVE};
 use object::read::elf::ElfFile64;
-use object::{Endianness, Object, ObjectSection, RelocationFlags, RelocationTarget};
+use object::{Architecture, Endianness, Object, ObjectSection, RelocationFlags, RelocationTarget};
 use systape_format::model::Function;
 
 /// Names of the section; that of programs that may be anywhere is among the data that is relocated.
@@ -78,8 +78,9 @@ impl GoTable {
             0xffff_fff1 => Layout::Go120,
             _ => return None,
         };
-        // steps of a byte and 8 bytes an address are those of x86-64
-        if table.get(4..HEADER)? != [0, 0, 1, 8] {
+        // 8 bytes an address; steps are of an instruction's least length
+        let step = if elf.architecture() == Architecture::Aarch64 { 4 } else { 1 };
+        if table.get(4..HEADER)? != [0, 0, step, 8] {
             return None;
         }
         let number = |nth: usize| u64_at(table, HEADER + 8 * nth);
@@ -207,7 +208,8 @@ fn varint(bytes: &mut &[u8]) -> Option<u32> {
 /// What stands at `address` after the program was loaded at 0.
 fn relocated(elf: &ElfFile64<'_, Endianness>, address: u64) -> Option<u64> {
     let (_, relocation) = elf.dynamic_relocations()?.find(|(at, _)| *at == address)?;
-    let relative = matches!(relocation.flags(), RelocationFlags::Elf { r_type: R_X86_64_RELATIVE });
+    let own = if elf.architecture() == Architecture::Aarch64 { R_AARCH64_RELATIVE } else { R_X86_64_RELATIVE };
+    let relative = matches!(relocation.flags(), RelocationFlags::Elf { r_type } if r_type == own);
     let absolute = relocation.target() == RelocationTarget::Absolute;
     (relative && absolute).then(|| u64::try_from(relocation.addend()).ok()).flatten()
 }

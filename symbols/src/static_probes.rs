@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use object::read::elf::NoteIterator;
 use object::read::{Object, ObjectSection, ObjectSymbol};
-use object::{Architecture, Endianness, elf};
+use object::{Endianness, elf};
 
-use crate::function::{Elf, offset_of, parse};
+use crate::function::{Elf, NATIVE, offset_of, parse};
 
 /// Longest section of notes that is read.
 const LONGEST: u64 = 16 << 20;
@@ -39,7 +39,7 @@ pub struct StaticProbe {
 /// A sentence: what the file is instead, or that it has none.
 pub(crate) fn static_probes(file: &[u8]) -> Result<Vec<StaticProbe>, String> {
     let parsed = parse(file)?;
-    if parsed.architecture() != Architecture::X86_64 {
+    if parsed.architecture() != NATIVE {
         return Err("it is of another architecture".into());
     }
     let Some(section) = parsed.section_by_name(".note.stapsdt") else {

@@ -8,11 +8,12 @@ use std::sync::OnceLock;
 
 use gimli::{
     BaseAddresses, DebugFrame, EhFrame, EndianSlice, LittleEndian, Register, RegisterRule, UnwindContext,
-    UnwindContextStorage, UnwindOffset, UnwindSection, UnwindTableRow,
+    UnwindContextStorage, UnwindOffset, UnwindSection, UnwindTableRow, Vendor,
 };
 
 use crate::bytes::{i32_at, u32_at};
 use crate::eh_frame::{LoadedBytes, eh_frame_address, entry_length};
+use crate::numbers::MAX_RULES;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
@@ -25,13 +26,15 @@ const HDR_TABLE: u64 = 12;
 /// DW_EH_PE_datarel | DW_EH_PE_sdata4: 4 bytes each, counted from the header's own address.
 const TABLE_ENCODING: u8 = 0x3b;
 
+/// Whose own operations rules may have: of arm64 the one that says that the return address is signed.
+const VENDOR: Vendor = if cfg!(target_arch = "aarch64") { Vendor::AArch64 } else { Vendor::Default };
+
 /// Memory for the evaluation of one function's rules. Fixed, so that hostile rules end.
 #[derive(Debug)]
 pub(crate) struct RuleStorage;
 
 impl UnwindContextStorage<usize> for RuleStorage {
-    /// A row of __restore_rt has 17 rules, functions of the Windows convention have 18.
-    type Rules = [(Register, RegisterRule<usize>); 32];
+    type Rules = [(Register, RegisterRule<usize>); MAX_RULES];
     /// Nested DW_CFA_remember_state; compilers nest one or two.
     type Stack = Box<[UnwindTableRow<usize, Self>; 8]>;
 }
@@ -129,12 +132,14 @@ impl Cfi {
     fn eh(&self) -> EhFrame<Slice<'_>> {
         let mut section = EhFrame::new(&self.section.bytes, LittleEndian);
         section.set_address_size(8);
+        section.set_vendor(VENDOR);
         section
     }
 
     fn debug(&self) -> DebugFrame<Slice<'_>> {
         let mut section = DebugFrame::new(&self.section.bytes, LittleEndian);
         section.set_address_size(8);
+        section.set_vendor(VENDOR);
         section
     }
 

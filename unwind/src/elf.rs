@@ -6,14 +6,15 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 use object::elf::{
-    ELFCLASS32, ELFCLASS64, ELFCOMPRESS_ZLIB, ELFDATA2LSB, ELFMAG, EM_386, EM_X86_64, PF_X, PT_GNU_EH_FRAME, PT_LOAD,
-    SHF_COMPRESSED, SHT_NOBITS,
+    ELFCLASS32, ELFCLASS64, ELFCOMPRESS_ZLIB, ELFDATA2LSB, ELFMAG, EM_386, EM_ARM, EM_X86_64, PF_X, PT_GNU_EH_FRAME,
+    PT_LOAD, SHF_COMPRESSED, SHT_NOBITS,
 };
 use object::read::{CompressedData, CompressionFormat};
 
 use crate::bytes::{at, u16_at, u32_at, u64_at};
 use crate::eh_frame::{LoadedBytes, eh_frame_address, end_of_entries};
 use crate::limits::{ModuleError, ModuleLimits};
+use crate::numbers;
 
 /// Offsets of class and byte order in the header.
 const EI_CLASS: usize = 4;
@@ -183,12 +184,13 @@ fn check_ident(header: &[u8]) -> Result<(), ModuleError> {
     if header[EI_DATA] != ELFDATA2LSB {
         return refuse("not a little-endian ELF file".into());
     }
-    let machine = u16_at(header, 18).unwrap_or(0);
-    match (header[EI_CLASS], machine) {
-        (ELFCLASS64, EM_X86_64) => Ok(()),
-        (ELFCLASS32, EM_386) => refuse("a 32-bit (i386) file: only x86-64 stacks are unwound".into()),
-        (ELFCLASS32, EM_X86_64) => refuse("an x32 file: only x86-64 stacks are unwound".into()),
-        _ => refuse(format!("an ELF file of another machine ({machine})")),
+    let of = u16_at(header, 18).unwrap_or(0);
+    match (header[EI_CLASS], of) {
+        (ELFCLASS64, numbers::ELF_MACHINE) => Ok(()),
+        (ELFCLASS32, EM_386) => refuse(format!("a 32-bit (i386) file: only {} stacks are unwound", numbers::NAME)),
+        (ELFCLASS32, EM_ARM) => refuse(format!("a 32-bit (arm) file: only {} stacks are unwound", numbers::NAME)),
+        (ELFCLASS32, EM_X86_64) => refuse(format!("an x32 file: only {} stacks are unwound", numbers::NAME)),
+        _ => refuse(format!("an ELF file of another machine ({of})")),
     }
 }
 

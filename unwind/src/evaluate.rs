@@ -6,7 +6,8 @@ use gimli::{
 };
 
 use crate::cfi::Rules;
-use crate::registers::{CALLEE_SAVED, IP, RSP, Registers};
+use crate::numbers::{CALLEE_SAVED, LINK, SP};
+use crate::registers::Registers;
 use crate::rules::{Rule, SAME};
 use crate::stack::{StackCopy, UnwindEnd};
 
@@ -37,7 +38,10 @@ pub(crate) fn apply(rule: &Rule, registers: &mut Registers, stack: &StackCopy<'_
     if rule.cfa_is_loaded {
         cfa = stack.word(cfa)?;
     }
-    let return_address = stack.word(cfa.wrapping_add_signed(rule.return_address.into()))?;
+    let return_address = match (rule.return_address, LINK) {
+        (SAME, Some(link)) => registers.0[link],
+        (at, _) => stack.word(cfa.wrapping_add_signed(at.into()))?,
+    };
     for (register, offset) in CALLEE_SAVED.into_iter().zip(rule.saved) {
         if offset == SAME {
             continue;
@@ -47,8 +51,8 @@ pub(crate) fn apply(rule: &Rule, registers: &mut Registers, stack: &StackCopy<'_
             registers.0[register] = stack.word(address)?;
         }
     }
-    registers.0[IP] = return_address;
-    registers.0[RSP] = cfa;
+    registers.return_to(return_address);
+    registers.0[SP] = cfa;
     Ok(())
 }
 
@@ -66,10 +70,10 @@ pub(crate) fn evaluate(
         CfaRule::Expression(e) => eval.expression(*e, None)?,
     };
     let mut caller = *registers;
-    caller.0[RSP] = cfa;
+    caller.0[SP] = cfa;
     let mut return_address = None;
     for (register, rule) in rules.row.registers() {
-        // A number above 16 is a vector register or nonsense; only the column of the return address may be any.
+        // A number above the last is a vector register or nonsense; only the column of the return address may be any.
         let is_return_address = *register == rules.return_address;
         let slot = caller.0.get_mut(usize::from(register.0));
         if slot.is_none() && !is_return_address {
@@ -104,7 +108,8 @@ pub(crate) fn evaluate(
             *slot = value;
         }
     }
-    caller.0[IP] = return_address.ok_or(UnwindEnd::BadMemory)?;
+    let return_address = return_address.or_else(|| registers.0.get(LINK?).copied());
+    caller.return_to(return_address.ok_or(UnwindEnd::BadMemory)?);
     Ok(Some(caller))
 }
 

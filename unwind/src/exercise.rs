@@ -26,17 +26,17 @@ impl AddressSpace for ExerciseSpace {
     }
 }
 
-/// Reads `elf` as a file and unwinds with it, cold and warm. `stack` is 17 registers of 8 bytes, a byte of flags (bit
+/// Reads `elf` as a file and unwinds with it, cold and warm. `stack` is the registers of 8 bytes each, a byte of flags (bit
 /// 0: the copy is cut, bits 1 to 7: absent pages), then the copy. Returns the number of frames. For arbitrary input: it
 /// must return.
 #[doc(hidden)]
 pub fn exercise(elf: &[u8], stack: &[u8]) -> usize {
     let space = ExerciseSpace { module: Module::from_bytes(elf, LIMITS).ok() };
-    let Some((registers, rest)) = stack.split_first_chunk::<136>() else { return 0 };
+    let Some((registers, rest)) = stack.split_first_chunk::<{ Registers::BYTES }>() else { return 0 };
     let (flags, bytes) = rest.split_first().unwrap_or((&0, &[]));
     let registers = Registers::from_bytes(registers);
     let stack = StackCopy {
-        base: registers.0[7],
+        base: registers.sp(),
         bytes,
         absent: (flags >> 1).into(),
         cut: flags & 1 != 0,

@@ -1,5 +1,5 @@
 //! Unwinds user stacks from a copy: registers, the bytes above the stack pointer, and the unwind information
-//! (`.eh_frame`, `.debug_frame`) of the files that were mapped. x86-64 only.
+//! (`.eh_frame`, `.debug_frame`) of the files that were mapped. Stacks are those of the machine that this is compiled for, x86-64 or arm64.
 //!
 //! Nothing here knows processes, rings or tapes. All input may be hostile: a traced program chooses its registers, its
 //! stack and its files. Work and memory per stack and per file are bounded, and nothing panics.
@@ -22,23 +22,25 @@ mod bytes;
 mod cfi;
 mod eh_frame;
 mod elf;
-mod epilogue;
 mod evaluate;
 #[cfg(feature = "exercise")]
 mod exercise;
 mod limits;
+mod machine;
 mod module;
+mod numbers;
 mod registers;
 mod rules;
 mod segments;
 mod stack;
 mod unwinder;
 
-pub use epilogue::CODE_BYTES;
 #[cfg(feature = "exercise")]
 pub use exercise::exercise;
 pub use limits::{ModuleError, ModuleLimits};
+pub use machine::CODE_BYTES;
 pub use module::Module;
+pub use numbers::REGISTERS;
 pub use registers::Registers;
 pub use rules::{Facts, RuleSource, Stepped};
 pub use segments::Segments;

@@ -1,30 +1,42 @@
 //! Registers by their DWARF numbers.
 
-/// Frame pointer, where code keeps one.
-pub(crate) const RBP: usize = 6;
-/// Stack pointer.
-pub(crate) const RSP: usize = 7;
-/// Instruction pointer, and the column of the return address.
-pub(crate) const IP: usize = 16;
-/// The registers that a function preserves: rbx, rbp, r12 to r15.
-pub(crate) const CALLEE_SAVED: [usize; 6] = [3, 6, 12, 13, 14, 15];
+use crate::numbers::{IP, REGISTERS, RETURN_ADDRESS, SP, strip};
 
-/// Registers by their DWARF numbers on x86-64: rax rdx rcx rbx rsi rdi rbp rsp r8..r15, then the instruction pointer (16).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Registers(pub [u64; 17]);
+/// Registers by their DWARF numbers on the machine, then the instruction pointer where it has no number of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Registers(pub [u64; REGISTERS]);
+
+impl Default for Registers {
+    fn default() -> Self {
+        Self([0; REGISTERS])
+    }
+}
 
 impl Registers {
-    pub(crate) fn ip(&self) -> u64 {
+    /// Length of [`Self::to_bytes`].
+    pub const BYTES: usize = 8 * REGISTERS;
+
+    /// They become those at a return to `address`, which may be signed.
+    pub(crate) fn return_to(&mut self, address: u64) {
+        let address = strip(address);
+        // where it is a register's, that has it still
+        self.0[RETURN_ADDRESS] = address;
+        self.0[IP] = address;
+    }
+
+    /// Instruction pointer.
+    pub fn ip(&self) -> u64 {
         self.0[IP]
     }
 
-    pub(crate) fn sp(&self) -> u64 {
-        self.0[RSP]
+    /// Stack pointer.
+    pub fn sp(&self) -> u64 {
+        self.0[SP]
     }
 
     /// Writes them as bytes, for another process.
-    pub fn to_bytes(&self) -> [u8; 136] {
-        let mut bytes = [0; 136];
+    pub fn to_bytes(&self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
         for (into, register) in bytes.chunks_exact_mut(8).zip(self.0) {
             into.copy_from_slice(&register.to_le_bytes());
         }
@@ -32,7 +44,7 @@ impl Registers {
     }
 
     /// Reads what [`Self::to_bytes`] wrote.
-    pub fn from_bytes(bytes: &[u8; 136]) -> Self {
+    pub fn from_bytes(bytes: &[u8; Self::BYTES]) -> Self {
         let mut registers = Self::default();
         for (register, bytes) in registers.0.iter_mut().zip(bytes.as_chunks().0) {
             *register = u64::from_le_bytes(*bytes);

@@ -1,10 +1,11 @@
-//! What is known of an address in a file: its row of unwind rules in 24 bytes. And the cache of that.
+//! What is known of an address in a file: its row of unwind rules in 24 bytes, on arm64 in 32. And the cache of that.
 
 use gimli::{CfaRule, RegisterRule};
 
 use crate::bytes::{i32_at, u16_at};
 use crate::cfi::{NoRules, Rules};
-use crate::registers::{CALLEE_SAVED, IP, Registers};
+use crate::numbers::{CALLEE_SAVED, IP, LAST_BREG, LINK, RETURN_ADDRESS};
+use crate::registers::Registers;
 use crate::stack::{StackCopy, UnwindEnd};
 
 /// Source of the rules of a file: a [`Module`](crate::Module), or who asks another process that has one.
@@ -75,7 +76,7 @@ impl Facts {
     }
 
     /// Length of [`Self::to_bytes`].
-    pub const BYTES: usize = 22;
+    pub const BYTES: usize = 10 + 2 * CALLEE_SAVED.len();
 
     /// Writes it as bytes, for another process.
     pub fn to_bytes(&self) -> [u8; Self::BYTES] {
@@ -154,13 +155,13 @@ pub(crate) struct Rule {
     pub(crate) cfa_is_loaded: bool,
     /// A signal handler returns to this function.
     pub(crate) signal: bool,
-    /// Place of the return address, from the CFA.
+    /// Place of the return address, from the CFA; [`SAME`] = it is in its register still.
     pub(crate) return_address: i16,
     /// Places of the callee-saved registers, from the CFA; [`SAME`] = unchanged.
     pub(crate) saved: [i16; CALLEE_SAVED.len()],
 }
 
-/// Mark in [`Rule::saved`] that the register has its caller's value.
+/// Mark in [`Rule::saved`] that the register has its caller's value, and of a return address that its register has it.
 pub(crate) const SAME: i16 = i16::MIN;
 
 impl Known {
@@ -170,7 +171,7 @@ impl Known {
     }
 
     fn simple(rules: &Rules<'_>) -> Option<Self> {
-        if usize::from(rules.return_address.0) != IP {
+        if usize::from(rules.return_address.0) != RETURN_ADDRESS {
             return None;
         }
         let (cfa_register, cfa_offset, cfa_is_loaded) = match rules.row.cfa() {
@@ -184,21 +185,22 @@ impl Known {
             return None;
         }
         let mut saved = [SAME; CALLEE_SAVED.len()];
-        let mut return_address = None;
+        let mut return_address = LINK.map(|_| SAME);
         for (register, rule) in rules.row.registers() {
             let register = usize::from(register.0);
             let slot = CALLEE_SAVED.iter().position(|r| *r == register);
             match (rule, slot) {
                 // Vector registers and the like.
                 _ if register > IP => {}
-                (RegisterRule::Undefined, _) if register == IP => return Some(Self::Top),
-                (RegisterRule::Offset(offset), _) if register == IP => {
-                    return_address = Some(i16::try_from(*offset).ok()?)
+                (RegisterRule::Undefined, _) if register == RETURN_ADDRESS => return Some(Self::Top),
+                (RegisterRule::Offset(offset), _) if register == RETURN_ADDRESS => {
+                    return_address = Some(i16::try_from(*offset).ok().filter(|o| *o != SAME)?);
                 }
+                (RegisterRule::SameValue, _) if register == RETURN_ADDRESS && LINK.is_some() => {}
                 (RegisterRule::Offset(offset), Some(slot)) => {
                     saved[slot] = i16::try_from(*offset).ok().filter(|o| *o != SAME)?;
                 }
-                (RegisterRule::SameValue | RegisterRule::Undefined, _) if register != IP => {}
+                (RegisterRule::SameValue | RegisterRule::Undefined, _) if register != RETURN_ADDRESS => {}
                 _ => return None,
             }
         }
@@ -222,9 +224,9 @@ impl Known {
     }
 }
 
-/// DW_OP_breg0 to 15 with an offset, then DW_OP_deref.
+/// DW_OP_breg0 and on with an offset, then DW_OP_deref.
 fn loaded(expression: &[u8]) -> Option<(u8, i64)> {
-    let (operation @ 0x70..=0x7f, [offset @ .., 0x06]) = expression.split_first()? else { return None };
+    let (operation @ 0x70..=LAST_BREG, [offset @ .., 0x06]) = expression.split_first()? else { return None };
     let offset = match offset {
         [one] if one & 0x80 == 0 => i64::from(*one) << 57 >> 57,
         [low, high] if low & 0x80 != 0 && high & 0x80 == 0 => {
@@ -311,7 +313,7 @@ mod tests {
             cfa_is_loaded: true,
             signal: true,
             return_address: -8,
-            saved: [SAME, -16, 24, 1000, -32_767, SAME],
+            saved: std::array::from_fn(|i| [SAME, -16, 24, 1000, -32_767, SAME][i % 6]),
         };
         for known in [Known::Rule(rule), Known::Top, Known::NoFde, Known::Bad, Known::Evaluate] {
             for (begins, covers) in [(false, false), (true, false), (false, true), (true, true)] {
@@ -320,7 +322,7 @@ mod tests {
             }
         }
         let mut bytes = Facts { known: Known::Rule(rule), ..TOP }.to_bytes();
-        bytes[2] = 17;
+        bytes[2] = IP as u8 + 1;
         assert_eq!(Facts::from_bytes(&bytes), None, "no such register");
         bytes[0] = 5;
         assert_eq!(Facts::from_bytes(&bytes), None);

@@ -2,8 +2,8 @@
 
 use crate::bytes::u64_at;
 use crate::elf::LoadSegment;
+use crate::numbers::PAGE;
 
-const PAGE: u64 = 4096;
 /// Bytes of a segment in [`Segments::to_bytes`].
 const EACH: usize = 25;
 

@@ -1,7 +1,5 @@
 //! Reads from a stack copy, and the reason when there is nothing to read.
 
-use crate::registers::{RSP, Registers};
-
 const PAGE: u64 = 4096;
 /// Above a cut copy the same stack continues at most this far; beyond is another stack. The default limit of a stack is
 /// 8 MiB.
@@ -77,15 +75,6 @@ impl UnwindEnd {
     pub(crate) fn of_number(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number)).copied()
     }
-}
-
-/// Takes the word at the stack pointer into `register`, as pop and ret do.
-pub(crate) fn word_step(registers: &mut Registers, register: usize, stack: &StackCopy<'_>) -> Result<(), UnwindEnd> {
-    let sp = registers.sp();
-    let word = stack.word(sp)?;
-    registers.0[RSP] = sp.wrapping_add(8);
-    registers.0[register] = word;
-    Ok(())
 }
 
 impl StackCopy<'_> {

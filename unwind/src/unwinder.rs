@@ -7,13 +7,13 @@
 //!
 //! **Tops.** A stack is complete where the return address is undefined (`_start`, the thread side of clone and clone3
 //! in glibc) or 0. Two tops have no FDE and are recognized by their registers: the entry of a process (ld.so's
-//! `_start`), with rbp 0 and argc and argv at the stack pointer; and a new thread on its return from clone or clone3,
-//! with 0 in rax and its function in rdx or on its stack. A chain of frame pointers is complete where the saved rbp is
-//! 0, as in the ABI. Each step of it must lead upwards inside the copy, to an address to which a call may return; the
+//! `_start`), with a frame pointer of 0 and argc and argv at the stack pointer; and a new thread on its return from clone
+//! or clone3, with 0 as result and its function in a register or on its stack. A chain of frame pointers is complete where
+//! the saved one is 0, as in the ABI. Each step of it must lead upwards inside the copy, to an address to which a call may return; the
 //! frame there goes by rules again if it has any.
 //!
 //! **Code made at run time** has no rules. If its bytes are available and the function ends right behind the call,
-//! these instructions give the caller (`epilogue.rs`), if a call stands before the address it returns to. It counts as
+//! these instructions give the caller (`machine/x86_64.rs`), if a call stands before the address it returns to. It counts as
 //! guessed, because the bytes may be newer than the stack.
 //!
 //! **Without rules** (no FDE, run-time code, a file that cannot be read) the caller is guessed by the frame pointer.
@@ -25,17 +25,16 @@
 //! its return address off the stack). The rules looked up for one stack may take [`BUDGET`] bytes of entries and
 //! expressions.
 
-use crate::epilogue::{self, CODE_BYTES};
 use crate::evaluate::apply;
-use crate::registers::{IP, RBP, RSP, Registers};
-use crate::rules::{Cache, Facts, Known, RuleSource, Stepped};
+use crate::machine::{self, CODE_BYTES};
+use crate::numbers::{FP, LINK, SIGNAL_FRAME, SP, strip};
+use crate::registers::Registers;
+use crate::rules::{Cache, Facts, Known, RuleSource, SAME, Stepped};
 use crate::stack::{StackCopy, UnwindEnd};
 
 /// Bytes of entries evaluated for one stack, and 256 for each expression. A cold stack of 100 frames takes about
 /// 10,000; a hostile one takes all of it in some 10 ms.
 const BUDGET: u64 = 256 << 10;
-/// A signal that is handled on the interrupted stack leaves a frame of at most some 12 KB (AMX state) on it.
-const SIGNAL_FRAME: u64 = 64 << 10;
 /// Most arguments of a program; the first word of a stack.
 const MAX_ARGC: u64 = 1 << 20;
 /// Most bytes of arguments and environment; the kernel allows a quarter of the stack's limit, and 6 MiB.
@@ -144,7 +143,7 @@ struct Frame {
     registers: Registers,
     exact: bool,
     guessed: bool,
-    /// The frame before it was one of [`Step::Read`]: its rbp is no link of a chain.
+    /// The frame before it was one of [`Step::Read`]: its frame pointer is no link of a chain.
     read: bool,
     /// It is the first frame.
     first: bool,
@@ -211,6 +210,9 @@ impl WalkInput<'_> {
     fn step(&mut self, frame: &mut Frame, stack: &StackCopy<'_>) -> (Step, bool) {
         let ip = frame.registers.ip();
         let lookup = if frame.exact { ip } else { ip.wrapping_sub(1) };
+        if frame.first && is_new_thread(self, &frame.registers, stack, true) {
+            return (Step::End(UnwindEnd::Complete), false);
+        }
         match self.code(lookup) {
             MappedCode::Module { module, id, bias } => {
                 let address = lookup.wrapping_sub(bias);
@@ -248,6 +250,10 @@ impl WalkInput<'_> {
         };
         let registers = &mut frame.registers;
         match facts.known {
+            // a function that called another has kept its return address
+            Known::Rule(rule) if rule.return_address == SAME && LINK.is_some() && !frame.exact && !frame.first => {
+                Some((Step::End(UnwindEnd::BadMemory), rule.signal))
+            }
             Known::Rule(rule) => {
                 let step = match apply(&rule, registers, stack) {
                     Ok(()) => Step::Caller { guessed: false },
@@ -287,7 +293,7 @@ fn without_rules(
         frame.registers = registers;
         return (Step::Caller { guessed: false }, true);
     }
-    if is_process_entry(&frame.registers, stack) || frame.first && is_new_thread(look, &frame.registers, stack) {
+    if is_process_entry(&frame.registers, stack) || frame.first && is_new_thread(look, &frame.registers, stack, false) {
         return (Step::End(UnwindEnd::Complete), false);
     }
     let caller = match reason {
@@ -298,32 +304,12 @@ fn without_rules(
     (caller.unwrap_or_else(|| by_frame_pointer(look, frame, stack, reason)), false)
 }
 
-/// The registers that a signal interrupted, if the stack pointer is at the kernel's `struct ucontext` (the trampolines
-/// of musl and Go have no rules). The ABI fixes its layout; the segment registers, the flags and the pointer to the
-/// floating point state identify it.
+/// The registers that a signal interrupted, if the stack pointer is at what the kernel leaves there.
 fn interrupted(look: &WalkInput<'_>, registers: &Registers, stack: &StackCopy<'_>) -> Option<Registers> {
-    // uc_flags, uc_link, uc_stack (3 words), then r8 to r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, eflags, segments, 4 words, fpstate.
-    const ORDER: [usize; 17] = [8, 9, 10, 11, 12, 13, 14, 15, 5, 4, RBP, 3, 1, 0, 2, RSP, IP];
-    let sp = registers.sp();
-    let word = |i: u64| stack.word(sp.wrapping_add(i * 8)).ok();
-    let (segments, flags) = (word(23)?, word(22)?);
-    let user_code = segments & 0xffff == 0x33 && matches!(segments >> 48, 0 | 0x2b);
-    // Bit 1 of the flags is always set, bit 9 (interrupts) is in user mode; 22 and up are none.
-    if !user_code || flags & 0x202 != 0x202 || flags >> 22 != 0 || word(0)? > 0xff {
-        return None;
-    }
-    let state = word(28)?;
-    if state != 0 && !(state.is_multiple_of(16) && state.wrapping_sub(sp) < SIGNAL_FRAME) {
-        return None;
-    }
-    let mut interrupted = Registers::default();
-    for (i, register) in ORDER.into_iter().enumerate() {
-        interrupted.0[register] = word(5 + i as u64)?;
-    }
-    (!matches!(look.code(interrupted.ip()), MappedCode::Nothing)).then_some(interrupted)
+    machine::interrupted(registers, stack).filter(|found| !matches!(look.code(found.ip()), MappedCode::Nothing))
 }
 
-/// The stack pointer is that of the beginning, or lower by what `_start` has pushed. If that is not known: rbp is 0,
+/// The stack pointer is that of the beginning, or lower by what `_start` has pushed. If that is not known: the frame pointer is 0,
 /// and at the stack pointer, or up to two words above (pushed by `_start`), are argc and argv with its end. The kernel
 /// puts the arguments' bytes above it all.
 fn is_process_entry(registers: &Registers, stack: &StackCopy<'_>) -> bool {
@@ -337,30 +323,25 @@ fn is_process_entry(registers: &Registers, stack: &StackCopy<'_>) -> bool {
         let is_above = |argument: Result<u64, UnwindEnd>| argument.is_ok_and(|a| a > sp && a - sp < MAX_ARGUMENTS);
         is_above(argument(0)) && is_above(argument(argc - 1)) && argument(argc) == Ok(0)
     };
-    registers.0[RBP] == 0 && [0, 8, 16].into_iter().any(|above| entry_at(sp.wrapping_add(above)))
+    registers.0[FP] == 0 && [0, 8, 16].into_iter().any(|above| entry_at(sp.wrapping_add(above)))
 }
 
-/// A syscall (it leaves the instruction pointer in rcx) has just returned 0, and a function to run is in rdx (clone3)
-/// or on the stack (clone).
-fn is_new_thread(look: &mut WalkInput<'_>, registers: &Registers, stack: &StackCopy<'_>) -> bool {
-    let [rax, rdx, rcx, ..] = registers.0;
-    let mut is_function = |address: u64| look.at(address).is_some_and(|facts| facts.begins);
-    rax == 0
-        && registers.ip().wrapping_sub(rcx) < 16
-        && (is_function(rdx) || stack.word(registers.sp()).is_ok_and(is_function))
+/// The thread has just been made: what its stack pointer leads to is not its caller.
+fn is_new_thread(look: &mut WalkInput<'_>, registers: &Registers, stack: &StackCopy<'_>, has_rules: bool) -> bool {
+    machine::is_new_thread(registers, stack, has_rules, |address| look.at(address).is_some_and(|facts| facts.begins))
 }
 
 /// The caller, if the frame's function ends right behind the call.
 fn by_instructions(look: &mut WalkInput<'_>, frame: &mut Frame, stack: &StackCopy<'_>) -> Option<Step> {
     let code = look.space.bytes(frame.registers.ip())?;
-    let caller = match epilogue::follow(&code, &frame.registers, stack)? {
+    let caller = match machine::follow(&code, &frame.registers, stack)? {
         Ok(caller) => caller,
         Err(end @ (UnwindEnd::Cut | UnwindEnd::NotResident)) => return Some(Step::End(end)),
         Err(_) => return None,
     };
     // The code may have been replaced since.
     let called = |address: u64| {
-        look.space.bytes(address.wrapping_sub(CODE_BYTES as u64)).is_some_and(|code| epilogue::ends_with_call(&code))
+        look.space.bytes(address.wrapping_sub(CODE_BYTES as u64)).is_some_and(|code| machine::ends_with_call(&code))
     };
     if !may_return_to(look, caller.ip()) || !called(caller.ip()) {
         return None;
@@ -369,13 +350,12 @@ fn by_instructions(look: &mut WalkInput<'_>, frame: &mut Frame, stack: &StackCop
     Some(Step::Read)
 }
 
-/// The word at the stack pointer as return address, if it points into code with rules.
+/// What a call has left as return address, if it points into code with rules.
 fn leaf_caller(look: &mut WalkInput<'_>, frame: &mut Frame, stack: &StackCopy<'_>) -> Option<Step> {
-    let sp = frame.registers.sp();
-    let address = stack.word(sp).ok()?;
+    let (address, sp) = machine::leaf_return(&frame.registers, stack)?;
     look.at(address.wrapping_sub(1)).filter(|facts| facts.covers)?;
-    frame.registers.0[IP] = address;
-    frame.registers.0[RSP] = sp.wrapping_add(8);
+    frame.registers.return_to(address);
+    frame.registers.0[SP] = sp;
     Some(Step::Caller { guessed: true })
 }
 
@@ -389,17 +369,17 @@ fn may_return_to(look: &mut WalkInput<'_>, address: u64) -> bool {
 }
 
 fn by_frame_pointer(look: &mut WalkInput<'_>, frame: &mut Frame, stack: &StackCopy<'_>, reason: UnwindEnd) -> Step {
-    let rbp = frame.registers.0[RBP];
-    if rbp == 0 && frame.guessed && !frame.read {
+    let pointer = frame.registers.0[FP];
+    if pointer == 0 && frame.guessed && !frame.read {
         return Step::End(UnwindEnd::Complete);
     }
     // Just above a cut copy it is still believed in: the read says Cut.
     let near = frame.registers.sp()..stack.end().saturating_add(if stack.cut { SIGNAL_FRAME } else { 0 });
-    if !near.contains(&rbp) || !rbp.is_multiple_of(8) {
+    if !near.contains(&pointer) || !pointer.is_multiple_of(8) {
         return Step::End(reason);
     }
-    let (saved, address) = match (stack.word(rbp), stack.word(rbp.wrapping_add(8))) {
-        (Ok(saved), Ok(address)) => (saved, address),
+    let (saved, address) = match (stack.word(pointer), stack.word(pointer.wrapping_add(8))) {
+        (Ok(saved), Ok(address)) => (saved, strip(address)),
         (Err(end @ (UnwindEnd::Cut | UnwindEnd::NotResident)), _)
         | (_, Err(end @ (UnwindEnd::Cut | UnwindEnd::NotResident))) => {
             return Step::End(end);
@@ -410,8 +390,8 @@ fn by_frame_pointer(look: &mut WalkInput<'_>, frame: &mut Frame, stack: &StackCo
         return Step::End(reason);
     }
     let registers = &mut frame.registers;
-    registers.0[IP] = address;
-    registers.0[RBP] = saved;
-    registers.0[RSP] = rbp.wrapping_add(16);
+    registers.return_to(address);
+    registers.0[FP] = saved;
+    registers.0[SP] = pointer.wrapping_add(16);
     Step::Caller { guessed: true }
 }

@@ -25,6 +25,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 pub use self::io::ContentIo;
+pub(crate) use self::structs::epoll_event_bytes;
 pub use self::structs::{ElementCount, Layout, Struct, Structs};
 use crate::{Abi, FlagSet, names};
 

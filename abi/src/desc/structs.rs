@@ -112,6 +112,11 @@ pub struct Layout {
     pub most: u8,
 }
 
+/// Bytes of a `struct epoll_event`: packed on x86 only (include/uapi/linux/eventpoll.h).
+pub(crate) fn epoll_event_bytes(abi: Abi) -> u16 {
+    if abi == Abi::Aarch64 { 16 } else { 12 }
+}
+
 impl Struct {
     /// Layout of the structure in memory of `abi`; `None`: not known there.
     pub fn layout(self, abi: Abi) -> Option<Layout> {
@@ -129,8 +134,6 @@ impl Struct {
             Self::Itimerspec32 => one(16),
             Self::Rlimit => one(2 * long),
             Self::Rlimit64 => one(16),
-            // arm64 has no restorer
-            Self::Sigaction if abi == Abi::Aarch64 => return None,
             // struct compat_sigaction (include/linux/compat.h)
             Self::Sigaction if long == 4 => one(20),
             Self::Sigaction => one(32),
@@ -142,12 +145,15 @@ impl Struct {
             Self::PollFds => Layout { size: 8, count: ElementCount::Arg(1), most: 32 },
             // FD_SETSIZE bits
             Self::FdSet => Layout { size: long, count: ElementCount::Bits, most: (128 / long) as u8 },
-            // packed on x86 only (include/uapi/linux/eventpoll.h)
-            Self::EpollEvent | Self::EpollEvents if abi == Abi::Aarch64 => return None,
-            Self::EpollEvent => one(12),
-            Self::EpollEvents => Layout { size: 12, count: ElementCount::Returned, most: 32 },
-            // up to st_size and stx_size (arch/x86/include/uapi/asm/stat.h, struct compat_stat, include/uapi/linux/stat.h)
-            Self::Stat | Self::Stat64 if abi == Abi::Aarch64 => return None,
+            Self::EpollEvent => one(epoll_event_bytes(abi)),
+            // no more bytes than of 32 packed ones
+            Self::EpollEvents if abi == Abi::Aarch64 => {
+                Layout { size: epoll_event_bytes(abi), count: ElementCount::Returned, most: 24 }
+            }
+            Self::EpollEvents => Layout { size: epoll_event_bytes(abi), count: ElementCount::Returned, most: 32 },
+            // up to st_size and stx_size (arch/x86/include/uapi/asm/stat.h, include/uapi/asm-generic/stat.h, struct compat_stat,
+            // include/uapi/linux/stat.h)
+            Self::Stat64 if abi == Abi::Aarch64 => return None,
             Self::Stat if long == 4 => one(24),
             Self::Stat => one(56),
             Self::Stat64 => one(52),
@@ -216,13 +222,17 @@ mod tests {
         let size = |what: Struct, abi| what.layout(abi).unwrap().size;
         assert_eq!([Struct::Timeval, Struct::TwoTimevals].map(|what| size(what, Abi::I386)), [8, 16]);
         assert_eq!([Struct::Timeval, Struct::TwoTimevals].map(|what| size(what, Abi::X86_64)), [16, 32]);
-        assert_eq!(Struct::EpollEvent.layout(Abi::Aarch64), None);
+        let both = |what: Struct| [Abi::X86_64, Abi::Aarch64].map(|abi| size(what, abi));
+        assert_eq!(both(Struct::EpollEvent), [12, 16]);
+        assert_eq!(both(Struct::Sigaction), [32, 32]);
+        assert_eq!(both(Struct::Stat), [56, 56]);
+        assert_eq!(Struct::Stat64.layout(Abi::Aarch64), None);
     }
 
     #[test]
     fn no_call_has_more_structures_than_a_record_holds() {
         for desc in every() {
-            for abi in [Abi::X86_64, Abi::I386] {
+            for abi in [Abi::X86_64, Abi::I386, Abi::Aarch64] {
                 let structs: Vec<_> = desc.structs(abi, Structs::All).collect();
                 assert!(structs.len() <= 4, "{}", desc.name);
                 assert!(

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::ops::ControlFlow;
 
 use anyhow::{Result, bail};
-use systape_abi::{Abi, EventTerm, Selection, glob_matches};
+use systape_abi::{EventTerm, Selection, glob_matches};
 use systape_format::model::{Family, Session};
 use systape_format::reader::Tape;
 
@@ -304,8 +304,9 @@ fn not_selected(asked: &Selection, session: &Session) -> Option<String> {
     }
     let recorded = systape_events::calls::recorded(session)?;
     let words: Vec<_> = session.selection.iter().map(|words| String::from_utf8_lossy(words)).collect();
-    let absent = |nr: &u32| asked.positively_names(Abi::X86_64, *nr) && !recorded.contains(Abi::X86_64, *nr);
-    let names: Vec<&str> = systape_abi::all(Abi::X86_64).filter(|(nr, _)| absent(nr)).map(|(_, name)| name).collect();
+    let abi = systape_events::calls::native_abi(&session.machine);
+    let absent = |nr: &u32| asked.positively_names(abi, *nr) && !recorded.contains(abi, *nr);
+    let names: Vec<&str> = systape_abi::all(abi).filter(|(nr, _)| absent(nr)).map(|(_, name)| name).collect();
     let more = names.len().saturating_sub(NAMED);
     let list = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };

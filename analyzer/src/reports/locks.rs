@@ -164,8 +164,7 @@ fn notes(tape: &Tape, cut: bool) -> Vec<String> {
         notes.push("AT LEAST: record stored only some calls".to_owned());
     }
     let left_out = |selection: systape_abi::Selection| {
-        let abi =
-            if tape.session().machine == "aarch64" { systape_abi::Abi::Aarch64 } else { systape_abi::Abi::X86_64 };
+        let abi = systape_events::calls::native_abi(&tape.session().machine);
         systape_abi::number(abi, "futex").is_some_and(|number| !selection.contains(abi, number))
     };
     if !tape.session().selection.is_empty() && recorded(tape.session()).is_none_or(left_out) {

@@ -28,7 +28,7 @@ const STOREYS: [(&str, &str); 14] = [
     ),
     (
         "unwind",
-        "bytes exercise limits registers eh_frame stack cfi elf epilogue rules segments evaluate module unwinder",
+        "bytes exercise limits numbers registers eh_frame stack machine cfi elf rules segments evaluate module unwinder",
     ),
     (
         "symbols",

@@ -132,11 +132,11 @@ static __always_inline void user_part(struct sleeper *s, struct task_struct *tas
 		s->rec.hdr.flags |= STACK_UNREAD;
 		return;
 	}
-	sp = s->regs[19];
-	if ((long)s->regs[15] >= 0) /* orig_ax */
+	sp = WORDS_SP(s->regs);
+	if (WORDS_CALL(s->regs) >= 0)
 		s->rec.hdr.flags |= STACK_IN_CALL;
 	user_registers(&s->rec, s->regs);
-	if (!is_user_cs(s->regs[17])) {
+	if (!WORDS_ARE_NATIVE(s->regs)) {
 		s->rec.user = STACK_ADDRESSES;
 		s->rec.hdr.flags |= STACK_COMPAT | STACK_FAILED;
 		return;

@@ -79,8 +79,7 @@ static __always_inline struct cpu_buffer *buffer_with_room(u32 cpu, u32 kind, u3
 /* The record at `head` is complete. */
 static __always_inline void buffer_has_more(struct cpu_buffer *b, u64 head)
 {
-	barrier();
-	*(volatile u64 *)&b->head = head + 1;
+	store_release(&b->head, head + 1);
 }
 
 /* Into the ring. */

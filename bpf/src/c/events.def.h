@@ -112,6 +112,7 @@ DROP(SAMPLE, Sample, RingFull, Sample, "The same, of a CPU sample.")
 DROP(SHARE, Share, OverShare, Syscall, "Bulk ring: the process had filled its share. Counted in the ledger.")
 DROP(UNCOUNTED, Uncounted, RingFull, Syscall, "A call that is not in the ledger either.")
 DROP(BLOCK_UNSEEN, BlockUnseen, Hidden, Block, "An I/O ended, and no program was run.")
+DROP(OTHER_ABI, OtherAbi, OtherAbi, Syscall, "A call of a 32-bit program on arm64: nothing here knows its number.")
 DROP(NET_STATE, NetState, StateFailed, Net, "Table of the targets' sockets full.")
 
 /*

@@ -29,8 +29,6 @@ struct wire_fault {
 	u8 pad[7];
 };
 
-#define PAGE_SHIFT 12
-
 static long see_mapping(struct task_struct *task, struct vm_area_struct *vma, struct mapping *m)
 {
 	struct file *file = vma->vm_file;
@@ -43,7 +41,7 @@ static long see_mapping(struct task_struct *task, struct vm_area_struct *vma, st
 		/* read rather than loaded: the verifier allows no arithmetic with loaded pointers */
 		m->mnt = BPF_CORE_READ(file, f_path.mnt);
 		m->dentry = BPF_CORE_READ(file, f_path.dentry);
-		m->offset = vma->vm_pgoff << PAGE_SHIFT;
+		m->offset = vma->vm_pgoff * page_bytes;
 	} else if (vma->vm_start < mm->brk && vma->vm_end > mm->start_brk) {
 		m->what = MEMORY_HEAP;
 	} else if (vma->vm_start <= mm->start_stack && vma->vm_end >= mm->start_stack) {
@@ -195,7 +193,7 @@ static __always_inline int major_fault(struct sample_context *ctx, bool finds_ma
 		return 0;
 	f.address = ctx->addr;
 	key.tid = f.row.who.tid;
-	key.in_kernel = !(ctx->regs[17] & 3); /* cs */
+	key.in_kernel = !WORDS_OF_USER(ctx->regs);
 	if (key.in_kernel)
 		f.row.hdr.flags |= FAULT_IN_KERNEL;
 	entry = bpf_map_lookup_elem(&fault_entries, &key);

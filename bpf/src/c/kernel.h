@@ -55,23 +55,7 @@ struct bpf_spin_lock {
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
-struct pt_regs {
-	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8;
-	unsigned long ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
-};
-
-/* 6.9 */
-struct fred_ss {
-	u64 type : 4;
-};
-
-struct pt_regs___fred {
-	struct fred_ss fred_ss;
-};
-
-struct thread_info {
-	u32 status; /* TS_COMPAT */
-};
+#include "machine.h"
 
 typedef struct {
 	s32 counter;
@@ -357,10 +341,6 @@ struct mm_rss_stat {
 
 struct mm_struct___counts {
 	struct mm_rss_stat rss_stat;
-};
-
-struct thread_struct {
-	unsigned long fsbase; /* x86-64 */
 };
 
 struct sched_info {

@@ -18,8 +18,6 @@
 #define LOOK_TEXT 256
 #define LOOK_ASK_MS 30000
 
-#define NR_POLL_64 7
-#define NR_FUTEX_64 202
 #define NR_FUTEX_32 240
 #define NR_FUTEX_TIME64_32 422
 /* include/uapi/linux/futex.h */
@@ -237,7 +235,7 @@ static __always_inline u64 look_queued(struct task_struct *task, u64 queued)
 /* Whether a call is one for a futex, whose words say whether it is a lock. */
 static __always_inline bool look_is_futex(u32 abi, u32 nr)
 {
-	return abi == ABI_I386 ? nr == NR_FUTEX_32 || nr == NR_FUTEX_TIME64_32 : (nr & ~X32_BIT) == NR_FUTEX_64;
+	return abi == ABI_I386 ? nr == NR_FUTEX_32 || nr == NR_FUTEX_TIME64_32 : (nr & ~X32_BIT) == NR_FUTEX;
 }
 
 /* Whether a futex is no contended lock: then it is waited on for work, as far as its words say. */
@@ -354,15 +352,12 @@ static __noinline int look_at(struct look_room *room, struct task_struct *task)
 	if (!is_recorded(task))
 		return 0;
 	at = letter != 'R' && !(flags & PF_KTHREAD) ? user_regs_of(task) : 0;
-	if (at && !bpf_probe_read_kernel(&call, sizeof(call), (void *)(at + bpf_core_field_offset(struct pt_regs, orig_ax))) &&
-	    call >= 0) {
+	if (at && call_at(task, at, &call, &abi))
 		nr = call;
-		abi = current_abi(task, call);
-	}
 	if (letter == 'S') {
 		if (nr == SNAP_NO_CALL)
 			return 0;
-		asks = abi == ABI_X86_64 && nr == NR_POLL_64 && look_asks(at);
+		asks = abi == NATIVE_ABI && nr == NR_POLL && look_asks(at);
 		if (!asks && look_waits(abi, nr)) {
 			look_count(room, abi, nr);
 			return 0;
@@ -371,10 +366,7 @@ static __noinline int look_at(struct look_room *room, struct task_struct *task)
 		most = LOOK_SOFT;
 	}
 	if (nr != SNAP_NO_CALL) {
-		struct pt_regs regs = {};
-
-		bpf_probe_read_kernel(&regs, sizeof(regs), (void *)at);
-		read_args(args, &regs, abi);
+		args_at(at, args, abi);
 		if (letter == 'S' && look_is_futex(abi, nr)) {
 			if (look_futex_waits(args)) {
 				look_count(room, abi, nr);
@@ -524,7 +516,7 @@ static __always_inline void look_at_memory(struct look_detail *detail, struct ta
 	if (ask->text == LOOK_UNKNOWN)
 		return;
 	/* the end of its page first: the next one need not be there */
-	first = PAGE_BYTES - (ask->text & (PAGE_BYTES - 1));
+	first = PAGE_STEP - (ask->text & (PAGE_STEP - 1));
 	if (first >= LOOK_TEXT) {
 		if (!bpf_copy_from_user_task(detail->text, LOOK_TEXT, (void *)ask->text, task, 0))
 			detail->text_bytes = LOOK_TEXT;

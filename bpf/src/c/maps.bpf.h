@@ -35,6 +35,7 @@ const volatile bool no_thread_usage = false; /* what threads used is not recorde
 const volatile bool with_self = false; /* the recorder's own threads too, by families other than syscalls */
 const volatile bool watch_outside = false; /* in a pid namespace, and tasks outside of it may be recorded */
 const volatile u32 string_limit = 4096; /* bytes kept of a string, without its NUL */
+const volatile u32 page_bytes = 4096; /* of the machine */
 const volatile u32 ring_mask = 0; /* bulk rings - 1 */
 
 /* Code through which interrupts enter, by /proc/kallsyms; 0 = not known. */
@@ -115,7 +116,8 @@ struct path own_root = {};
  * known. The recorder's own, from its walk (WALK_SELF).
  */
 u32 regs_at = 0;
-u64 own_regs[sizeof(struct pt_regs) / 8] = {};
+u64 own_regs[REGS_WORDS] = {};
+_Static_assert(sizeof(struct pt_regs) == sizeof(own_regs), "all words of the registers");
 
 s32 target_level = -1; /* of target_cgroup below the root, once a task was met in it */
 
@@ -377,7 +379,7 @@ struct {
 struct stack_slot {
 	struct wire_stack rec;
 	u8 data[STACK_KERNEL_MASK + 1 + STACK_COPY_MAX + 4096];
-	u64 regs[21]; /* not sent */
+	u64 regs[REGS_WORDS]; /* not sent */
 };
 
 /* User space sets their number. */
@@ -403,7 +405,7 @@ struct {
 struct sleeper {
 	struct wire_stack rec;
 	u8 data[STACK_KERNEL_MASK + 1 + SLEEPER_PAGES * 4096 + 4096];
-	u64 regs[21]; /* not sent */
+	u64 regs[REGS_WORDS]; /* not sent */
 };
 _Static_assert(sizeof(struct wire_stack) + STACK_KERNEL_BYTES + SLEEPER_COPY <= 32768, "a sleeper fits the buffer");
 

@@ -51,7 +51,7 @@ static __always_inline struct plain_call *last_call(struct pt_regs *regs)
 		return NULL;
 	index = last->index;
 	p = bpf_map_lookup_elem(&plain_calls, &index);
-	return p && p->in_call && p->regs == (u64)regs && p->rec.nr == (u32)regs->orig_ax ? p : NULL;
+	return p && p->in_call && p->regs == (u64)regs && p->rec.nr == (u32)CALL_NUMBER(regs) ? p : NULL;
 }
 
 /* A task's own entry, if it has one. */

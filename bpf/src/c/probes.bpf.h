@@ -7,8 +7,9 @@
  * also which of the strings are in the process's memory. Entry and return are paired in
  * user space by thread, function and stack pointer. A thread's records are
  * numbered, so that a lost one leads to no wrong pair. With the kernel's own code
- * in place of a return address the stack pointer at the return is 8 above that at the
- * entry, in the kernel too (arch/x86/kernel/rethook.c, before 5.18 kprobes/core.c).
+ * in place of a return address the stack pointer at the return is RETURN_POPS above that
+ * at the entry, in the kernel too (arch/x86/kernel/rethook.c, before 5.18
+ * kprobes/core.c): records have that at the entry.
  *
  * Unlike those of tracepoints these programs may be preempted, so no buffer
  * belongs to a CPU.
@@ -149,7 +150,7 @@ static __always_inline void read_out(struct probe_slot *s, u64 cookie)
 
 	if (!(cookie >> PROBE_OUT & 7))
 		return;
-	key.sp = s->rec.sp - sizeof(u64);
+	key.sp = s->rec.sp;
 	key.tid = bpf_get_current_pid_tgid();
 	key.number = cookie & 0x7fff;
 	address = bpf_map_lookup_elem(&probe_outs, &key);
@@ -184,12 +185,12 @@ int probe_entry(struct pt_regs *ctx)
 	s = begin_probe(ctx, cookie & 0x7fff, &index);
 	if (!s)
 		return 0;
-	s->rec.values[0] = ctx->di;
-	s->rec.values[1] = ctx->si;
-	s->rec.values[2] = ctx->dx;
-	s->rec.values[3] = ctx->cx;
-	s->rec.values[4] = ctx->r8;
-	s->rec.values[5] = ctx->r9;
+	s->rec.values[0] = FUNCTION_ARG0(ctx);
+	s->rec.values[1] = FUNCTION_ARG1(ctx);
+	s->rec.values[2] = FUNCTION_ARG2(ctx);
+	s->rec.values[3] = FUNCTION_ARG3(ctx);
+	s->rec.values[4] = FUNCTION_ARG4(ctx);
+	s->rec.values[5] = FUNCTION_ARG5(ctx);
 	keep_out(s, cookie);
 	for (u32 i = 0; i < PROBE_ARGS; i++)
 		if (cookie >> (PROBE_STRING_ARG + i) & 1)
@@ -212,9 +213,10 @@ int probe_return(struct pt_regs *ctx)
 	s = begin_probe(ctx, (cookie & 0x7fff) | PROBE_RETURNED, &index);
 	if (!s)
 		return 0;
-	s->rec.values[0] = ctx->ax;
-	if (cookie >> PROBE_AT_RETURN & 1)
-		s->rec.sp += sizeof(u64);
+	s->rec.values[0] = FUNCTION_RESULT(ctx);
+	/* as at the entry: behind a return its address is off the stack */
+	if (!(cookie >> PROBE_AT_RETURN & 1))
+		s->rec.sp -= RETURN_POPS;
 	read_out(s, cookie);
 	if (cookie >> PROBE_STRING_RESULT & 1)
 		at = probe_string(s, 0, at, is_kernel_string(cookie, PROBE_ARGS));

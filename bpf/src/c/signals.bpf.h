@@ -52,7 +52,7 @@ static __always_inline bool is_everyday(u32 sig, s32 code, bool said, bool spare
 static __always_inline bool by_interrupt(void *ctx, struct task_struct *current, struct task_struct *target)
 {
 	if (BPF_CORE_READ(current, tgid) == BPF_CORE_READ(target, tgid))
-		return on_another_stack(ctx, current);
+		return in_interrupt_alone(ctx, current);
 	return in_interrupt(ctx, current);
 }
 
@@ -117,24 +117,20 @@ static __always_inline u32 ancestors(u32 index, u32 at, struct task_struct *task
 	return n;
 }
 
-/* The call of a task: the sender's shows what kind of act this is. */
-static __always_inline void in_call(struct wire_signal *rec, struct pt_regs *regs, struct task_struct *task)
+/* The call of a task, whose registers are at `at`: the sender's shows what kind of act this is. */
+static __always_inline void in_call(struct wire_signal *rec, u64 at, struct task_struct *task)
 {
-	if ((long)regs->orig_ax < 0)
+	u64 args[MAX_ARGS] = {};
+	long id = -1;
+
+	if (!call_at(task, at, &id, &rec->abi))
 		return;
-	rec->nr = regs->orig_ax;
-	rec->abi = abi_of(task, regs->orig_ax);
-	if (rec->abi == ABI_I386) {
-		rec->call_args[0] = (u32)regs->bx;
-		rec->call_args[1] = (u32)regs->cx;
-		rec->call_args[2] = (u32)regs->dx;
-		rec->call_args[3] = (u32)regs->si;
-		return;
-	}
-	rec->call_args[0] = regs->di;
-	rec->call_args[1] = regs->si;
-	rec->call_args[2] = regs->dx;
-	rec->call_args[3] = regs->r10;
+	rec->nr = id;
+	args_at(at, args, rec->abi);
+	rec->call_args[0] = args[0];
+	rec->call_args[1] = args[1];
+	rec->call_args[2] = args[2];
+	rec->call_args[3] = args[3];
 }
 
 /* write, pwrite64, writev: a write to cgroup.kill kills */
@@ -142,7 +138,7 @@ static __always_inline bool is_write(const struct wire_signal *rec)
 {
 	if (rec->abi == ABI_I386)
 		return rec->nr == 4 || rec->nr == 181 || rec->nr == 146;
-	return (rec->nr & ~X32_BIT) == 1 || (rec->nr & ~X32_BIT) == 18 || (rec->nr & ~X32_BIT) == 20;
+	return (rec->nr & ~X32_BIT) == NR_WRITE || (rec->nr & ~X32_BIT) == NR_PWRITE64 || (rec->nr & ~X32_BIT) == NR_WRITEV;
 }
 
 static __always_inline u32 sender_argv(struct signal_slot *s, struct task_struct *task, u32 off)
@@ -213,7 +209,6 @@ int signal_generate(u64 *ctx)
 	struct task_struct *target = (void *)ctx[2], *current = current_task();
 	int group = ctx[3], result = ctx[4];
 	struct signal_slot *s;
-	struct pt_regs regs;
 	bool everyday;
 	u64 now = 0;
 	u32 flags;
@@ -249,10 +244,12 @@ int signal_generate(u64 *ctx)
 	if (by_interrupt(ctx, current, target)) {
 		s->rec.hdr.flags |= SIG_INTERRUPT;
 	} else if (!(flags & (PF_KTHREAD | PF_IO_WORKER))) {
-		if (read_regs(&regs, sizeof(regs), current)) {
-			in_call(&s->rec, &regs, current);
+		u64 at = user_regs_of(current);
+
+		if (at) {
+			in_call(&s->rec, at, current);
 			if (s->rec.code > 0)
-				s->rec.ip = regs.ip;
+				s->rec.ip = ip_at(at);
 		}
 	}
 	if (!everyday) {
@@ -326,7 +323,7 @@ int mark_victim(u64 *ctx)
 	}
 	mm = BPF_CORE_READ(victim, mm);
 	if (mm) {
-		s->rec.oom[0] = BPF_CORE_READ(mm, total_vm) * PAGE_BYTES;
+		s->rec.oom[0] = BPF_CORE_READ(mm, total_vm) * page_bytes;
 		s->rec.oom[1] = pages(mm, MM_ANONPAGES);
 		s->rec.oom[2] = pages(mm, MM_FILEPAGES);
 		s->rec.oom[3] = pages(mm, MM_SHMEMPAGES);

@@ -178,7 +178,6 @@ int walk_tasks(struct bpf_iter__task *ctx)
 	struct wire_snap snap = {};
 	struct plain_call *p;
 	struct task_state *st;
-	struct pt_regs regs;
 
 	if (!task)
 		return 0;
@@ -196,15 +195,19 @@ int walk_tasks(struct bpf_iter__task *ctx)
 	st = state_of(task, false);
 	p = plain_call_of(task);
 	if (p && p->in_call) {
+		order_memory(&p->users);
 		fill_call(&snap, &p->rec);
 	} else if (st && st->in_call) {
+		order_memory(&st->probed);
 		fill_call(&snap, &st->rec);
 	} else if (!snap.kthread && sleeps(task)) {
-		/* -1: it went to sleep in an exception, not in a call */
-		if (read_regs(&regs, sizeof(regs), task) && (long)regs.orig_ax >= 0) {
-			snap.nr = regs.orig_ax;
-			snap.abi = abi_of(task, regs.orig_ax);
-			read_args(snap.args, &regs, snap.abi);
+		u64 at = user_regs_of(task);
+		long id = -1;
+
+		/* none: it went to sleep in an exception, not in a call */
+		if (at && call_at(task, at, &id, &snap.abi)) {
+			snap.nr = id;
+			args_at(at, snap.args, snap.abi);
 		}
 	}
 	if (walk_mode != WALK_READ)

@@ -24,7 +24,7 @@ static __always_inline u64 kernel_word(u64 address)
 	if (has_rdonly_cast) {
 		struct pt_regs *at = bpf_rdonly_cast((void *)address, bpf_core_type_id_kernel(struct pt_regs));
 
-		return at->r15;
+		return *(u64 *)at;
 	}
 	bpf_probe_read_kernel(&word, sizeof(word), (void *)address);
 	return word;

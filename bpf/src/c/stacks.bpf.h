@@ -8,7 +8,6 @@
 #define __SYSTAPE_STACKS_H
 
 #define BPF_F_USER_STACK 256
-#define USER_CS 0x33 /* __USER_CS: 64-bit code */
 
 static __always_inline struct stack_slot *stack_slot_get(u32 *index)
 {
@@ -25,18 +24,16 @@ static __always_inline void stack_slot_put(u32 index)
 /*
  * Beginning (highest address) of the stack that sp points into, 0 = not known.
  * The kernel notes the first thread's. Other threads' stacks hold the thread's
- * control block at their top, to which fs points (glibc, musl).
+ * control block at their top.
  */
 static __always_inline u64 stack_top(struct task_struct *task, u64 start, u64 sp)
 {
-	u64 fs = 0, top = 0;
+	u64 block = thread_block(task), top = 0;
 
 	if (start > sp && start - sp <= STACK_COPY_MAX * 64ULL)
 		top = start;
-	if (bpf_core_field_exists(task->thread.fsbase))
-		fs = BPF_CORE_READ(task, thread.fsbase);
-	if (fs > sp && fs - sp <= STACK_COPY_MAX * 64ULL && (!top || fs < top))
-		top = fs;
+	if (block > sp && block - sp <= STACK_COPY_MAX * 64ULL && (!top || block < top))
+		top = block;
 	return top;
 }
 
@@ -71,34 +68,6 @@ static __always_inline u32 copy_stack(struct stack_slot *s, u32 at, u64 sp, u64 
 		step = PAGE_STEP;
 	}
 	return total < want ? total : want;
-}
-
-/* 64-bit code. With FRED the word has more in it than the selector. */
-static __always_inline bool is_user_cs(u64 word)
-{
-	return (u16)word == USER_CS;
-}
-
-static __always_inline void user_registers(struct wire_stack *rec, const u64 *r)
-{
-	/* pt_regs (arch/x86/include/asm/ptrace.h) to the DWARF numbers of x86-64 */
-	rec->regs[0] = r[10];	 /* rax */
-	rec->regs[1] = r[12];	 /* rdx */
-	rec->regs[2] = r[11];	 /* rcx */
-	rec->regs[3] = r[5];	 /* rbx */
-	rec->regs[4] = r[13];	 /* rsi */
-	rec->regs[5] = r[14];	 /* rdi */
-	rec->regs[6] = r[4];	 /* rbp */
-	rec->regs[7] = r[19];	 /* rsp */
-	rec->regs[8] = r[9];	 /* r8 */
-	rec->regs[9] = r[8];
-	rec->regs[10] = r[7];
-	rec->regs[11] = r[6];
-	rec->regs[12] = r[3];	 /* r12 */
-	rec->regs[13] = r[2];
-	rec->regs[14] = r[1];
-	rec->regs[15] = r[0];
-	rec->regs[16] = r[16]; /* rip */
 }
 
 /*
@@ -157,10 +126,10 @@ static __noinline int take_stack(void *ctx, u32 of, u64 key, u64 ts, u16 flags)
 	    !is_replaced(task, mm)) {
 		bool known = read_regs(s->regs, sizeof(s->regs), task);
 
-		sp = s->regs[19];
-		if (known && !is_user_cs(s->regs[17]))
+		sp = WORDS_SP(s->regs);
+		if (known && !WORDS_ARE_NATIVE(s->regs))
 			s->rec.hdr.flags |= STACK_COMPAT;
-		if (known && (long)s->regs[15] >= 0) /* orig_ax */
+		if (known && WORDS_CALL(s->regs) >= 0)
 			s->rec.hdr.flags |= STACK_IN_CALL;
 		user_registers(&s->rec, s->regs);
 		if (!known) {
@@ -193,8 +162,6 @@ static __noinline int take_stack(void *ctx, u32 of, u64 key, u64 ts, u16 flags)
 	return 0;
 }
 
-#define NR_EXIT_64 60
-#define NR_EXIT_GROUP_64 231
 #define NR_EXIT_32 1
 #define NR_EXIT_GROUP_32 252
 
@@ -205,7 +172,7 @@ static __always_inline bool leaves_program(const struct task_state *st, const st
 		return true;
 	if (st->rec.abi == ABI_I386)
 		return st->rec.nr == NR_EXIT_32 || st->rec.nr == NR_EXIT_GROUP_32;
-	return (st->rec.nr & ~X32_BIT) == NR_EXIT_64 || (st->rec.nr & ~X32_BIT) == NR_EXIT_GROUP_64;
+	return (st->rec.nr & ~X32_BIT) == NR_EXIT || (st->rec.nr & ~X32_BIT) == NR_EXIT_GROUP;
 }
 
 /* At the enter of a call whose start was just noted. */
@@ -227,7 +194,7 @@ static __always_inline void stack_at_exit(struct task_state *st, const struct sc
 
 /* What a perf event program is given (include/uapi/linux/bpf_perf_event.h). */
 struct sample_context {
-	u64 regs[21];
+	u64 regs[SAMPLE_WORDS];
 	u64 sample_period;
 	u64 addr;
 };
@@ -242,7 +209,7 @@ int cpu_sample(struct sample_context *ctx)
 	if (!cpu_is_recorded() || !is_recorded(current) || is_helper(current))
 		return 0;
 	now = bpf_ktime_get_ns();
-	take_stack(ctx, STACK_SAMPLE, now, now, ctx->regs[17] & 3 ? 0 : STACK_IN_KERNEL);
+	take_stack(ctx, STACK_SAMPLE, now, now, WORDS_OF_USER(ctx->regs) ? 0 : STACK_IN_KERNEL);
 	return 0;
 }
 

@@ -3,7 +3,6 @@
 #ifndef __SYSTAPE_SYSCALLS_H
 #define __SYSTAPE_SYSCALLS_H
 
-#define TS_COMPAT 2		  /* arch/x86/include/asm/thread_info.h */
 #define SIGNAL_GROUP_EXIT 4	  /* include/linux/sched/signal.h */
 #define SIGKILL_BIT (1UL << (9 - 1))
 #define ERESTARTSYS 512
@@ -15,50 +14,6 @@
 #define ENOTDIR 20
 #define ENOSYS 38
 #define NR_NONE 0xffffffff
-
-static __always_inline u8 abi_from(u32 status, long id)
-{
-#if defined(__TARGET_ARCH_x86)
-	if (status & TS_COMPAT)
-		return ABI_I386;
-	/* -1: a tracer took the number away, or the program called none */
-	if (id >= 0 && id & X32_BIT)
-		return ABI_X32;
-#endif
-	return ABI_X86_64;
-}
-
-static __always_inline u8 abi_of(struct task_struct *task, long id)
-{
-	return abi_from(BPF_CORE_READ(task, thread_info.status), id);
-}
-
-/* Of the current task: on the path of every call, so without a probe read where the kernel allows it. */
-static __always_inline u8 current_abi(struct task_struct *current, long id)
-{
-	if (has_task_storage)
-		return abi_from(current->thread_info.status, id);
-	return abi_of(current, id);
-}
-
-static __always_inline void read_args(u64 *args, struct pt_regs *regs, u8 abi)
-{
-	if (abi == ABI_I386) {
-		args[0] = (u32)regs->bx;
-		args[1] = (u32)regs->cx;
-		args[2] = (u32)regs->dx;
-		args[3] = (u32)regs->si;
-		args[4] = (u32)regs->di;
-		args[5] = (u32)regs->bp;
-		return;
-	}
-	args[0] = regs->di;
-	args[1] = regs->si;
-	args[2] = regs->dx;
-	args[3] = regs->r10;
-	args[4] = regs->r8;
-	args[5] = regs->r9;
-}
 
 static __always_inline void begin_call(struct task_state *st, struct pt_regs *regs, u8 abi, u32 nr)
 {
@@ -73,7 +28,7 @@ static __always_inline void begin_call(struct task_state *st, struct pt_regs *re
 /* Whether a call that may have structures has none, so that its arguments are enough. */
 static __always_inline bool lacks_structs(const struct sc_desc *d, struct pt_regs *regs, u8 abi)
 {
-	return !has_structs(d, abi == ABI_I386 ? regs->cx : regs->si);
+	return !has_structs(d, call_arg1(regs, abi));
 }
 
 static __always_inline void begin_plain(struct plain_call *p, struct pt_regs *regs, u8 abi, u32 nr)
@@ -85,7 +40,7 @@ static __always_inline void begin_plain(struct plain_call *p, struct pt_regs *re
 	note_enter(p, regs);
 	p->rec.start = bpf_ktime_get_ns();
 	/* last: a walk on another CPU reads the call in progress at any time */
-	barrier();
+	order_memory(&p->users);
 	p->in_call = 1;
 }
 
@@ -146,7 +101,6 @@ static __always_inline void send_closing(struct task_state *st)
 	send_state(&c, sizeof(c), sizeof(c), c.id.pid);
 }
 
-#define NR_IOCTL_64 16
 #define SECCOMP_IOCTL_NOTIF_ADDFD 0x40182103 /* include/uapi/linux/seccomp.h */
 
 /*
@@ -157,10 +111,10 @@ static __noinline int send_injection(struct pt_regs *regs)
 {
 	struct wire_closing c = {};
 
-	begin_closing(&c, NR_IOCTL_64, ABI_X86_64);
+	begin_closing(&c, NR_IOCTL, NATIVE_ABI);
 	fill_ident(&c.id, current_task());
-	c.args[0] = regs->di;
-	c.args[1] = regs->si;
+	c.args[0] = CALL_ARG0(regs);
+	c.args[1] = CALL_ARG1(regs);
 	send_state(&c, sizeof(c), sizeof(c), 0);
 	return 0;
 }
@@ -249,11 +203,11 @@ static __noinline int begin_other(u64 *ctx, struct task_struct *task, const stru
 	long id = ctx[1];
 	u8 abi;
 
-	abi = current_abi(task, id);
+	abi = current_abi(task, regs, id);
 	st = recorded_current(task, true);
 	if (!st) {
 		if (any_stateless)
-			count_lacking(task, d, abi == ABI_I386 ? regs->bx : regs->di, abi == ABI_I386 ? regs->cx : regs->si);
+			count_lacking(task, d, call_arg0(regs, abi), call_arg1(regs, abi));
 		return 0;
 	}
 	if (st->armed) {
@@ -288,9 +242,19 @@ static __noinline int begin_other(u64 *ctx, struct task_struct *task, const stru
 	if (d->flags & SC_CRED)
 		st->uid_before = current_uid(task);
 	st->rec.start = bpf_ktime_get_ns();
-	barrier();
+	order_memory(&st->probed);
 	st->in_call = 1;
 	stack_at_enter(ctx, st, d);
+	return 0;
+}
+
+/* A call of a 32-bit program on arm64: counted, and what it does to descriptors is unknown. */
+static __noinline int lose_other(struct task_struct *task)
+{
+	if (!is_recorded(task) || !cpu_is_recorded())
+		return 0;
+	lose_state(FIELD(task, tgid));
+	count_drop(DROP_OTHER_ABI);
 	return 0;
 }
 
@@ -303,10 +267,12 @@ static __always_inline int on_enter(void *ctx, struct pt_regs *regs, long id, bo
 
 	if (window != WINDOW_OPEN)
 		return 0;
-	if (id == NR_IOCTL_64 && (u32)regs->si == SECCOMP_IOCTL_NOTIF_ADDFD)
+	if (id == NR_IOCTL && (u32)CALL_ARG1(regs) == SECCOMP_IOCTL_NOTIF_ADDFD)
 		send_injection(regs);
 	task = current_task();
-	abi = current_abi(task, id);
+	abi = current_abi(task, regs, id);
+	if (abi == ABI_NONE) /* never so on x86 */
+		return lose_other(task);
 	d = desc_of(abi, id);
 	if (!d)
 		return 0;
@@ -344,7 +310,7 @@ int BPF_PROG(sys_enter_again, struct pt_regs *regs, long id)
 		return 0;
 	if (first_ran(current_task(), false)) {
 		/* nothing need be recorded of a task that does this; a second run does no harm */
-		if (id == NR_IOCTL_64 && (u32)regs->si == SECCOMP_IOCTL_NOTIF_ADDFD)
+		if (id == NR_IOCTL && (u32)CALL_ARG1(regs) == SECCOMP_IOCTL_NOTIF_ADDFD)
 			send_injection(regs);
 		return 0;
 	}
@@ -609,12 +575,14 @@ static __always_inline bool may_be_denied(struct task_struct *task)
 static __always_inline bool begin_without_enter(struct task_state *st, struct pt_regs *regs, struct task_struct *task,
 						u64 end)
 {
-	long id = regs->orig_ax;
+	long id = CALL_NUMBER(regs);
 	u8 abi;
 
 	if (id < 0) /* ptrace or seccomp removed the number: there is no name */
 		return false;
-	abi = abi_of(task, id);
+	abi = abi_of(task, regs, id);
+	if (abi == ABI_NONE)
+		return false;
 	st->rec.start = end;
 	if (st->fresh) {
 		st->rec.state = CALL_CLONE_CHILD;
@@ -631,6 +599,7 @@ static __always_inline bool begin_without_enter(struct task_state *st, struct pt
 	st->seen = 1;
 	st->binds = 0;
 	begin_call(st, regs, abi, id);
+	restore_args(st->rec.args, regs);
 	st->absent = ~0;
 	return true;
 }
@@ -766,7 +735,7 @@ static __noinline int end_other(u64 *ctx, struct task_struct *task, u64 end, lon
 	 */
 	if ((interrupted(ret) || (without_enter && ret == -ENOSYS)) && being_killed(task))
 		st->rec.state = CALL_KILLED;
-	else if (without_enter && dies_of_seccomp(task, regs->orig_ax, ret))
+	else if (without_enter && dies_of_seccomp(task, CALL_NUMBER(regs), ret))
 		st->rec.state = CALL_KILLED;
 	if (d->also)
 		aio_at_exit(st, d);

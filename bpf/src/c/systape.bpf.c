@@ -11,6 +11,7 @@
 #include "wire.h"
 #include "programs.h"
 #include "maps.bpf.h"
+#include "order.bpf.h"
 #include "emit.bpf.h"
 #include "task.bpf.h"
 #include "registers.bpf.h"

@@ -3,10 +3,6 @@
 #ifndef __SYSTAPE_TASK_H
 #define __SYSTAPE_TASK_H
 
-/* x86-64 without KASAN */
-#define THREAD_SIZE 16384
-#define PAGE_BYTES 4096
-
 #define X32_BIT 0x40000000 /* __X32_SYSCALL_BIT */
 
 #define PF_EXITING 0x00000004

@@ -17,13 +17,6 @@
 #define URING_SOCKET 45
 #define URING_FIXED_FD_INSTALL 54
 
-/* The calls that do to descriptors what operations do. */
-#define NR_CLOSE 3
-#define NR_SOCKET 41
-#define NR_FCNTL 72
-#define NR_OPENAT 257
-#define NR_ACCEPT4 288
-
 static __always_inline bool follows_files(struct task_struct *task)
 {
 	return window == WINDOW_OPEN && !is_nobody(task) && is_marked(task);
@@ -52,7 +45,7 @@ __noinline int tell_ring_closing(s32 fd)
 
 	if (!follows_files(task))
 		return 0;
-	begin_closing(&c, NR_CLOSE, ABI_X86_64);
+	begin_closing(&c, NR_CLOSE, NATIVE_ABI);
 	c.hdr.flags = ring_flags(task);
 	fill_ident(&c.id, task);
 	c.args[0] = (u32)fd;
@@ -100,7 +93,7 @@ __noinline int tell_descriptor(u32 nr, s32 fd)
 	s->rec.end = bpf_ktime_get_ns();
 	s->rec.start = s->rec.end;
 	s->rec.nr = nr;
-	s->rec.abi = ABI_X86_64;
+	s->rec.abi = NATIVE_ABI;
 	s->rec.state = CALL_COMPLETE;
 	s->rec.ret = fd;
 	file = file_of(fd);

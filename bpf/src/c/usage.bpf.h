@@ -19,7 +19,7 @@ static __always_inline u64 pages(struct mm_struct *mm, u32 which)
 				      (char *)mm + bpf_core_field_offset(struct mm_struct, rss_stat) +
 					      which * bpf_core_type_size(struct percpu_counter) +
 					      bpf_core_field_offset(struct percpu_counter, count));
-	return n > 0 ? (u64)n * PAGE_BYTES : 0;
+	return n > 0 ? (u64)n * page_bytes : 0;
 }
 
 /* A function of its own, so that no relocation is moved in front of the condition that it exists (the compiler does in a loop). */
@@ -99,7 +99,7 @@ static __always_inline bool sum_usage(struct wire_usage *u, u32 index, struct si
 	ADD(u->inblock, sig, inblock);
 	ADD(u->oublock, sig, oublock);
 	ADD(u->runtime, sig, sum_sched_runtime);
-	u->maxrss = BPF_CORE_READ(sig, maxrss) * PAGE_BYTES;
+	u->maxrss = BPF_CORE_READ(sig, maxrss) * page_bytes;
 	for (int i = 0; i < LAST_THREADS && at && at != end; i++, left--)
 		at = add_thread(index, at);
 	u->uncounted = left > 0 ? left : 0;

@@ -132,9 +132,11 @@ VALUE(STACK_, COPY, 2, "A copy of the stack, from the stack pointer on.")
 END
 
 GROUP(abi, u8, "`Syscall::abi`: the tape's Abi.")
+VALUE(ABI_, NONE, 0, "Of a 32-bit program on arm64: its calls are not recorded.")
 VALUE(ABI_, X86_64, 1, "Of 64 bits.")
 VALUE(ABI_, I386, 2, "Of 32 bits.")
 VALUE(ABI_, X32, 3, "Of 64 bits, with pointers of 32.")
+VALUE(ABI_, AARCH64, 4, "Of 64 bits on arm64.")
 END
 
 GROUP(call_state, u8, "`Syscall::state`: the tape's CallState.")
@@ -423,5 +425,5 @@ VALUE(OPERAND_, UNKNOWN, 0, "It is not read, or there is none.")
 VALUE(OPERAND_, CONSTANT, 1, "`value` is it.")
 VALUE(OPERAND_, REGISTER, 2, "In register `base`.")
 VALUE(OPERAND_, MEMORY, 3, "At `value` + `base` + `index` << `shift`.")
-VALUE(OPERAND_, NO_REGISTER, 31, "In place of `base` or `index`: it counts as 0.")
+VALUE(OPERAND_, NO_REGISTER, 63, "In place of `base` or `index`: it counts as 0.")
 END

@@ -443,7 +443,7 @@ struct wire_stack {
 	u64 ts;
 	u64 key;
 	struct wire_who who;
-	u64 regs[17]; /* DWARF numbers of x86-64; 0 without a user part */
+	u64 regs[STACK_REGS]; /* by the DWARF numbers of the machine; 0 without a user part */
 	u64 absent;   /* bit i: page i of the copy could not be read */
 	u64 entry;    /* where the stack pointer was when the program began */
 	u32 kernel_bytes;

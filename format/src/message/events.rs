@@ -115,7 +115,7 @@ pub(crate) fn read_processes(header: &Header, message: &Message<'_>, tasks: usiz
 }
 
 /// Pairs of our causes and the schema's.
-const CAUSES: [(GapCause, schema::GapCause); 20] = [
+const CAUSES: [(GapCause, schema::GapCause); 21] = [
     (GapCause::Unknown, schema::GapCause::Unknown),
     (GapCause::RingFull, schema::GapCause::RingFull),
     (GapCause::StateFailed, schema::GapCause::StateFailed),
@@ -136,6 +136,7 @@ const CAUSES: [(GapCause, schema::GapCause); 20] = [
     (GapCause::Hidden, schema::GapCause::Hidden),
     (GapCause::NotRead, schema::GapCause::NotRead),
     (GapCause::NotUnderstood, schema::GapCause::NotUnderstood),
+    (GapCause::OtherAbi, schema::GapCause::OtherAbi),
 ];
 
 /// The gaps message.

@@ -602,6 +602,8 @@ pub enum GapCause {
     NotRead = 18,
     /// Lines of an imported log ([`Session::imported`]) that were not understood, perhaps calls.
     NotUnderstood = 19,
+    /// Calls of 32-bit programs on arm64, which are not recorded.
+    OtherAbi = 20,
 }
 
 impl GapCause {
@@ -628,6 +630,7 @@ impl GapCause {
             Self::Hidden => "hidden",
             Self::NotRead => "not-read",
             Self::NotUnderstood => "not-understood",
+            Self::OtherAbi => "other-abi",
         }
     }
 }

@@ -10,6 +10,7 @@ use caps::{CapSet, Capability, CapsHashSet};
 use systape_format::model::Family;
 
 use crate::config::RecordConfig;
+use crate::kernel::native;
 use crate::machine::addresses;
 use crate::own::clock;
 use crate::own::say::quoted;
@@ -154,7 +155,7 @@ pub(crate) fn notes(config: &RecordConfig) -> Vec<String> {
             "this time namespace has its own clocks: monotonic and boot times on the tape are the machine's".into(),
         );
     }
-    if crate::machine::entries::of_interrupts().is_none() {
+    if native::KNOWS_ENTRIES && crate::machine::entries::of_interrupts().is_none() {
         notes.push(format!(
             "{}: an interrupt of user code counts as the task it interrupted, as sender of a signal or waker",
             addresses::hidden()

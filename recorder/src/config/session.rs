@@ -8,12 +8,12 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use systape_abi::Abi;
 use systape_format::model::{Extent, Family, Session, StackOf, SyscallFormat};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::config::RecordConfig;
 use crate::config::rights;
+use crate::kernel::native;
 use crate::machine::patient::Asked;
 use crate::machine::{cgroups, containers, devices, system};
 use crate::own::clock;
@@ -196,10 +196,10 @@ fn syscall_formats() -> Vec<SyscallFormat> {
             let file_name = entry.file_name();
             let kernel_name = file_name.to_str()?.strip_prefix("sys_enter_")?;
             let name = table_name(kernel_name);
-            let nr = systape_abi::number(Abi::X86_64, name)?;
+            let nr = systape_abi::number(native::ABI, name)?;
             let text = fs::read_to_string(entry.path().join("format")).ok()?;
             let (arg_names, arg_types) = parse_format(&text);
-            Some(SyscallFormat { abi: Abi::X86_64 as u8, nr, name: name.into(), arg_names, arg_types })
+            Some(SyscallFormat { abi: native::ABI as u8, nr, name: name.into(), arg_names, arg_types })
         })
         .collect();
     formats.sort_unstable_by_key(|f| f.nr);

@@ -107,7 +107,7 @@ impl Probes {
         rows: &mut Rows,
     ) {
         let number = r.row.hdr.flags & !probe::RETURNED;
-        let is_its = |open: &Open| open.record.row.hdr.flags == number && open.record.sp.wrapping_add(8) == r.sp;
+        let is_its = |open: &Open| open.record.row.hdr.flags == number && open.record.sp == r.sp;
         let open = self.threads.get_mut(&task).and_then(|thread| {
             let at = thread.open.iter().rposition(is_its)?;
             Some(thread.open.remove(at))

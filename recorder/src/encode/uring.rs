@@ -4,6 +4,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use systape_abi::Abi;
 use systape_abi::descriptors::Made;
 use systape_bpf::wire;
 use systape_format::families::IO_URING_DESCRIPTOR;
@@ -15,8 +16,8 @@ use super::rows::Rows;
 use super::world::World;
 use crate::tasks::TaskId;
 
-/// Numbers of calls on x86-64 that stand for operations, and what these are called.
-const MADE: [(u32, &str); 3] = [(257, "OPENAT"), (288, "ACCEPT"), (41, "SOCKET")];
+/// Calls that stand for operations, and what these are called.
+const MADE: [(&str, &str); 3] = [("openat", "OPENAT"), ("accept4", "ACCEPT"), ("socket", "SOCKET")];
 
 /// Rows of the table of what operations of rings did to descriptors.
 #[derive(Debug)]
@@ -58,7 +59,8 @@ impl RingDescriptors {
         let Some(task) = world.tasks.find(&s.id).filter(|_| s.hdr.flags & wire::UNSELECTED == 0) else { return };
         let Made::One { fd, cloexec } = world.call_info(s.abi, s.nr).made(&s.args, s.ret, None) else { return };
         let open = (s.captures > 0).then_some(cloexec);
-        let op = MADE.iter().find(|(nr, _)| *nr == s.nr).map(|(_, op)| *op);
+        let call = systape_abi::name(Abi::from_raw(s.abi), s.nr);
+        let op = MADE.iter().find(|(name, _)| call == Some(name)).map(|(_, op)| *op);
         let files = world.tasks.files(task);
         // what a CLOSE closed was closed by its submission, unless it was replaced since
         if op.is_none() && open.is_none() && !files.closed_at(s.end, fd) {

@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use systape_abi::{Abi, Selection};
+use systape_abi::Selection;
 use systape_format::model::Family;
 
 use super::dir::Limits;
 use super::ring::RingBounds;
 use crate::kernel::families::Families;
+use crate::kernel::native;
 use crate::machine::devices::number;
 use crate::options::args::{Args, Rotation};
 use crate::triggers::{self, Kind, TriggerSpec};
@@ -98,8 +99,8 @@ impl FlightSettings {
                 bail!("--on {}: it needs the family {}, which is not recorded (--families)", spec.text, needs.name());
             }
             if let Kind::Slow(calls, _) | Kind::Stuck(calls, _) | Kind::Errno(calls, ..) = &spec.kind {
-                let wanted = systape_abi::all(Abi::X86_64).filter(|(nr, _)| calls.contains(Abi::X86_64, *nr));
-                if let Some((_, name)) = wanted.into_iter().find(|(nr, _)| !selection.contains(Abi::X86_64, *nr)) {
+                let wanted = systape_abi::all(native::ABI).filter(|(nr, _)| calls.contains(native::ABI, *nr));
+                if let Some((_, name)) = wanted.into_iter().find(|(nr, _)| !selection.contains(native::ABI, *nr)) {
                     bail!("--on {}: {name} is not recorded (-e)", spec.text);
                 }
             }

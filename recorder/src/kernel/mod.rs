@@ -5,6 +5,7 @@ pub(crate) mod bio_ends;
 pub(crate) mod families;
 pub(crate) mod iterate;
 pub(crate) mod major_faults;
+pub(crate) mod native;
 pub(crate) mod perf_event;
 pub(crate) mod perf_ring;
 pub(crate) mod preemption;

@@ -17,7 +17,7 @@ macro_rules! same {
 }
 
 same! {
-    abi: X86_64 = Abi::X86_64, I386 = Abi::I386, X32 = Abi::X32;
+    abi: NONE = Abi::Unknown, X86_64 = Abi::X86_64, I386 = Abi::I386, X32 = Abi::X32, AARCH64 = Abi::Aarch64;
     call_state: COMPLETE = CallState::Complete, IN_FLIGHT = CallState::InFlight, KILLED = CallState::Killed,
         NO_RETURN = CallState::NoReturn, BEGAN_BEFORE = CallState::BeganBefore, CLONE_CHILD = CallState::CloneChild,
         DENIED = CallState::Denied, LOST_ENTER = CallState::LostEnter;

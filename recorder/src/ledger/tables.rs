@@ -9,10 +9,8 @@ use systape_bpf::{BUSY_SUMS, COARSE_OUTCOMES, COARSE_PER_LANE, SC_MAX, ledger_wo
 use systape_format::model::{CPU_NONE, CallState, ERRNO_ANY, LedgerReason};
 
 use super::{Key, Sum};
+use crate::kernel::native;
 
-/// ABI of coarse sums, see systape-abi.
-const X86_64: u8 = 1;
-const I386: u8 = 2;
 /// Elements per read.
 const BATCH: u32 = 1024;
 
@@ -189,7 +187,7 @@ fn coarse_key(index: u32) -> Key {
         execs: 0,
         uid: u32::MAX,
         cpu: lane,
-        call: (if i386 { I386 } else { X86_64 }, nr),
+        call: (if i386 { native::ABI_32 } else { native::ABI } as u8, nr),
         errno: if outcome == ERROR { ERRNO_ANY } else { 0 },
         reason: if filtered { LedgerReason::Filtered } else { LedgerReason::Lost },
         state: if outcome == INCOMPLETE { CallState::NoReturn } else { CallState::Complete },

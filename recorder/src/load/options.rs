@@ -5,7 +5,7 @@ use std::os::linux::fs::MetadataExt as _;
 
 use anyhow::{Context, Result, bail};
 use libbpf_rs::btf::Btf;
-use systape_abi::{Abi, rest};
+use systape_abi::rest;
 use systape_bpf::types::rodata;
 use systape_bpf::wire::PLAIN_SYSCALL;
 use systape_bpf::{COARSE_PER_LANE, MAX_RINGS, OpenSystapeSkel, SCHED_BUFFERS, buffer};
@@ -13,8 +13,9 @@ use systape_format::model::{Family, StackMode, StackOf};
 
 use crate::config::RecordConfig;
 use crate::config::rights;
-use crate::kernel::{registers, softirq};
+use crate::kernel::{native, registers, softirq};
 use crate::machine::kallsyms::WantedSymbols;
+use crate::machine::system::page_size;
 use crate::machine::{cgroups, entries};
 use crate::rings::cpu_buffers::Rooms;
 use crate::stacks;
@@ -81,6 +82,7 @@ pub(super) fn set(
     set_stacks(options, config);
     set_filters(options, config);
     options.string_limit = config.string_limit;
+    options.page_bytes = page_size() as u32;
     options.ledger_check = config.forced.ledger_check;
     options.skip_first = config.forced.skip_first.unwrap_or(0);
     options.no_task_states = config.forced.no_task_states;
@@ -101,7 +103,7 @@ fn host_namespace() -> u32 {
 
 /// The calls of which looks only count the threads: they wait for work. Which futexes are locks the program sees by their words.
 fn set_idle_calls(options: &mut rodata) {
-    for (abi, bits) in [(Abi::X86_64, &mut options.look_idle), (Abi::I386, &mut options.look_idle_32)] {
+    for (abi, bits) in [(native::ABI, &mut options.look_idle), (native::ABI_32, &mut options.look_idle_32)] {
         let waits = |(_, name): &(u32, &str)| rest::for_anything(name) && !name.starts_with("futex");
         for (nr, _) in systape_abi::all(abi).filter(waits) {
             if let Some(word) = bits.get_mut(nr as usize / 64) {

@@ -100,6 +100,7 @@ impl Programs {
             // read it at the same time.
             unsafe {
                 ptr::write_volatile(&raw mut bss.window_open_ts, now);
+                std::sync::atomic::fence(std::sync::atomic::Ordering::Release);
                 ptr::write_volatile(&raw mut bss.window, window::OPEN);
             }
         }

@@ -5,14 +5,13 @@ use std::{ptr, slice};
 
 use anyhow::{Context, Result};
 use libbpf_rs::{MapCore, MapFlags};
-use systape_abi::Abi;
 use systape_bpf::wire::{CallDesc, CallStructs, Operands, TracepointFilter};
 use systape_bpf::{SLOTS, SystapeSkel, also, target_bits};
 use systape_format::model::Family;
 
 use crate::calls::tables;
 use crate::config::RecordConfig;
-use crate::kernel::bio_ends;
+use crate::kernel::{bio_ends, native};
 use crate::machine::kallsyms::WantedSymbols;
 use crate::machine::kin;
 use crate::machine::system::process_of;
@@ -35,7 +34,7 @@ pub(super) fn fill(skel: &SystapeSkel<'_>, config: &RecordConfig, symbols: &Want
     }
     let table = |abi| tables::table(abi, &config.selection, &config.filter, config.structs);
     let with_operations = config.families.has(Family::IoUring);
-    for (index, (desc, structs)) in (0u32..).zip([table(Abi::X86_64), table(Abi::I386)].iter_mut().flatten()) {
+    for (index, (desc, structs)) in (0u32..).zip([table(native::ABI), table(native::ABI_32)].iter_mut().flatten()) {
         if !with_operations && matches!(desc.also, also::SUBMITS | also::REAPS) {
             desc.also = also::NOTHING;
         }

@@ -2,9 +2,11 @@
 
 use std::fs;
 
-/// The kernel's image and its modules are above this on x86-64; below are addresses of what is allocated, and of
+/// The kernel's image and its modules are above this; below are addresses of what is allocated, and of
 /// variables of CPUs, which are distances.
-const LOWEST: u64 = 0xffff_ffff_8000_0000;
+const LOWEST: u64 = if cfg!(target_arch = "aarch64") { 0xffff_8000_0000_0000 } else { 0xffff_ffff_8000_0000 };
+/// On arm64 what vmalloc gives is among image and modules.
+const ALONE: bool = cfg!(not(target_arch = "aarch64"));
 /// Of the last variable of a module the end is not in the list.
 const FARTHEST: u64 = 1 << 16;
 
@@ -50,7 +52,7 @@ impl LockNames {
         let (start, at, len) = *self.symbols[..after].last()?;
         let name = self.names.get(at as usize..)?.get(..len.into()).filter(|name| !name.is_empty())?;
         let within = address - start;
-        if within > FARTHEST && after == self.symbols.len() {
+        if within > FARTHEST && (!ALONE || after == self.symbols.len()) {
             return None;
         }
         let mut name = name.to_vec();

@@ -18,14 +18,15 @@ use systape_symbols::open_regular;
 
 use super::mounted;
 use crate::foreign::{FactReader, Wanted, Whose};
+use crate::kernel::native;
 use crate::machine::patient::each;
 use crate::mappings::open::{open_mapped, without_deleted};
 use crate::mappings::{Mapped, proc_maps};
 
 /// Where libraries are, besides what /etc/ld.so.conf.d names.
 const DIRS: [&str; 8] = [
-    "/lib/x86_64-linux-gnu",
-    "/usr/lib/x86_64-linux-gnu",
+    native::LIBRARIES[0],
+    native::LIBRARIES[1],
     "/lib64",
     "/usr/lib64",
     "/usr/local/lib",

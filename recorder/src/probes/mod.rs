@@ -17,6 +17,8 @@ use systape_format::class::Class;
 use systape_format::table::{ColumnDef, TableDef, Type};
 use systape_format::tables::{CPU, MAX_TABLE_NAME};
 
+use crate::kernel::native;
+
 pub(crate) use files::{Binary, Files};
 pub(crate) use kernel::EVENT_TYPE as KPROBE_TYPE;
 use spec::ProbeSpec;
@@ -52,7 +54,7 @@ const SETS: [(&str, &[&str]); 2] = [
 /// The C library of most systems.
 const LIBC: &str = "libc.so.6";
 /// That of Alpine.
-const MUSL: &str = "ld-musl-x86_64.so.1";
+const MUSL: &str = native::MUSL;
 
 /// A place to attach to.
 #[derive(Clone, Debug)]

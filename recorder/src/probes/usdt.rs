@@ -154,7 +154,7 @@ fn places_in<'a>(spec: &'a UsdtSpec, binary: &Binary, facts: &mut FactReader) ->
     chosen.sort_by(|a, b| (a.offset, &a.provider, &a.name).cmp(&(b.offset, &b.provider, &b.name)));
     chosen.dedup_by(|a, b| (a.offset, &a.provider, &a.name) == (b.offset, &b.provider, &b.name));
     let mut symbols: Vec<&str> =
-        chosen.iter().flat_map(|probe| probe.arguments.split_ascii_whitespace()).filter_map(operand::symbol).collect();
+        chosen.iter().flat_map(|probe| operand::split(&probe.arguments)).filter_map(operand::symbol).collect();
     symbols.sort_unstable();
     symbols.dedup();
     symbols.truncate(MOST_SYMBOLS);
@@ -193,7 +193,7 @@ impl Usdt {
     fn probe(&mut self, name: &str, found: &[Found<'_>], notes: &mut Vec<String>) -> Result<Static> {
         let Some(first) = found.first() else { bail!("it has no place") };
         let spec = first.spec;
-        let most = |found: &Found<'_>| found.probe.arguments.split_ascii_whitespace().count();
+        let most = |found: &Found<'_>| operand::split(&found.probe.arguments).count();
         let declared = found.iter().map(most).max().unwrap_or(0);
         let parameters = match &spec.parameters {
             Some(listed) if listed.len() > declared => {
@@ -259,7 +259,7 @@ impl Found<'_> {
     /// For the programs; adds to `unread` those that are there and cannot be read.
     fn operands<'b>(&'b self, parameters: &[Parameter], unread: &mut BTreeMap<&'b str, usize>) -> wire::Operands {
         let mut operands = wire::Operands { of: [BLANK; MOST_ARGUMENTS] };
-        let declared = self.probe.arguments.split_ascii_whitespace();
+        let declared = operand::split(&self.probe.arguments);
         for ((into, argument), parameter) in operands.of.iter_mut().zip(declared).zip(parameters) {
             let from_here = |name: &str| {
                 let address = self.symbols.get(name)?;
@@ -276,7 +276,7 @@ impl Found<'_> {
 
 /// The type of an argument without one, by its size and sign at all places.
 fn kind_of(found: &[Found<'_>], at: usize) -> Kind {
-    let of_place = |one: &Found<'_>| operand::size(one.probe.arguments.split_ascii_whitespace().nth(at)?);
+    let of_place = |one: &Found<'_>| operand::size(operand::split(&one.probe.arguments).nth(at)?);
     let sizes: Vec<(u8, bool)> = found.iter().filter_map(of_place).collect();
     match (sizes.contains(&(8, false)), sizes.iter().any(|(_, signed)| *signed)) {
         // most are addresses

@@ -1,6 +1,9 @@
 //! The buffers that the BPF programs fill without a helper: for each CPU one of calls, one of switches and one of
 //! wake-ups, in maps that are also mapped into this process.
 //!
+//! The number of a buffer's records is the only thing that both sides synchronize by: a program stores it behind its record
+//! (`bpf/src/c/order.bpf.h`), this side loads it before it reads one ([`SEES`]), and frees room behind its reads ([`FREES`]).
+//!
 //! `bpf/src/c/maps.bpf.h` (`cpu_buffers`, `buffered_calls`, `buffered_sched`) has the layout. Only one program on that
 //! CPU writes a buffer's records and its head, and only this side writes its tail.
 
@@ -12,6 +15,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use memmap2::{MmapOptions, MmapRaw};
 use systape_bpf::buffer;
 use systape_bpf::wire::{CpuBuffer, PLAIN_SYSCALL, SCHED};
+
+/// How a number of records is loaded: what the program wrote before it is seen.
+const SEES: Ordering = Ordering::Acquire;
+/// How the number of those that were read is stored: the reads come before it.
+const FREES: Ordering = Ordering::Release;
 
 /// Bytes of (or in) a buffer of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -116,7 +124,7 @@ impl CpuBuffers {
         let buffers = (0..self.cpus).flat_map(|cpu| records.kinds.clone().map(move |kind| (cpu, kind)));
         for (nth, (cpu, kind)) in buffers.enumerate() {
             let buffer = cpu * KINDS + kind;
-            let head = self.position(buffer, std::mem::offset_of!(CpuBuffer, head)).load(Ordering::Acquire);
+            let head = self.position(buffer, std::mem::offset_of!(CpuBuffer, head)).load(SEES);
             let tail_at = self.position(buffer, std::mem::offset_of!(CpuBuffer, tail));
             // only we write it
             let tail = tail_at.load(Ordering::Relaxed);
@@ -125,7 +133,7 @@ impl CpuBuffers {
             if count > 0 {
                 let (to_end, rest) = records.get(nth, tail, count as usize);
                 [to_end, rest].iter().filter(|part| !part.is_empty()).for_each(|part| pass(part, records.len));
-                tail_at.store(head, Ordering::Release);
+                tail_at.store(head, FREES);
                 let bytes = count * records.len as u64;
                 all += bytes;
                 most = most.max(bytes);
@@ -268,5 +276,57 @@ mod tests {
         assert_eq!([1, 2, 3, 4, 5].map(|number| maps.write(1, 2, number)), [true, true, true, true, false]);
         assert!(maps.write(1, 1, 6));
         assert_eq!(drain(&mut buffers), (vec![6, 1, 2, 3, 4], [0, 4]));
+    }
+
+    /// A buffer of two records as a model, in which a CPU may see what another wrote as late as its memory allows. The program is
+    /// the one of emit.bpf.h; it stores the number of its records by `publish`, an exchange on arm64. Its store of a record depends on
+    /// the number of those read, which no CPU makes before it knows that number.
+    fn model(publish: Ordering) {
+        use loom::sync::Arc;
+        use loom::sync::atomic::AtomicU64;
+
+        #[derive(Default)]
+        struct Shared {
+            head: AtomicU64,
+            tail: AtomicU64,
+            records: [AtomicU64; 2],
+        }
+        loom::model(move || {
+            let shared = Arc::new(Shared::default());
+            let theirs = Arc::clone(&shared);
+            let program = loom::thread::spawn(move || {
+                for _ in 0..3 {
+                    let head = theirs.head.load(Ordering::Relaxed);
+                    if head - theirs.tail.load(Ordering::Relaxed) < 2 {
+                        theirs.records[head as usize % 2].store(head + 1, Ordering::Relaxed);
+                        theirs.head.swap(head + 1, publish);
+                    }
+                }
+            });
+            for _ in 0..2 {
+                let (head, tail) = (shared.head.load(SEES), shared.tail.load(Ordering::Relaxed));
+                for at in tail..head {
+                    assert_eq!(
+                        shared.records[at as usize % 2].load(Ordering::Relaxed),
+                        at + 1,
+                        "record {at} of {head}"
+                    );
+                }
+                shared.tail.store(head, FREES);
+            }
+            program.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_record_is_whole_where_its_number_is_seen() {
+        model(Ordering::AcqRel);
+    }
+
+    /// The store as it was for x86 alone: the compiler keeps it behind the record, and CPUs of arm64 do not.
+    #[test]
+    #[should_panic(expected = "record")]
+    fn without_the_exchange_it_is_not() {
+        model(Ordering::Relaxed);
     }
 }

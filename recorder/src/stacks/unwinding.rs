@@ -294,7 +294,7 @@ impl Unwinding {
         frames.clear();
         let registers = Registers(stack.regs);
         let copy = StackCopy {
-            base: stack.regs[7],
+            base: registers.sp(),
             bytes: parts.user,
             absent: stack.absent,
             cut: stack.hdr.flags & wire::STACK_CUT != 0,

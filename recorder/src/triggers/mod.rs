@@ -11,6 +11,8 @@ use std::collections::HashSet;
 
 use systape_abi::{Abi, Selection, describe, display_name, errno_name, glob_matches, rest, signal_name};
 
+use crate::kernel::native;
+
 pub use parse::parse;
 use rate::Rate;
 pub(crate) use runqueue::RunQueue;
@@ -243,7 +245,7 @@ impl AtRest {
 
 /// Whether all `calls` wait for something.
 fn mean_waits(calls: &Selection) -> bool {
-    let mut selected = systape_abi::all(Abi::X86_64).filter(|(nr, _)| calls.contains(Abi::X86_64, *nr)).peekable();
+    let mut selected = systape_abi::all(native::ABI).filter(|(nr, _)| calls.contains(native::ABI, *nr)).peekable();
     selected.peek().is_some() && selected.all(|(_, name)| rest::at_rest(name, false, None))
 }
 

@@ -52,7 +52,7 @@ fn ask(socket: &UnixStream, path: &[u8]) -> Option<File> {
 ///
 /// # Errors
 /// The handler is refused, which should never happen.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(super) fn answer_traps() -> std::io::Result<()> {
     // SAFETY: a zeroed sigaction is one; the handler has the type that SA_SIGINFO asks for, and what it does is said there.
     unsafe {
@@ -65,27 +65,55 @@ pub(super) fn answer_traps() -> std::io::Result<()> {
 
 /// Runs in the place of the call, which is one of a thread of this process and interrupts nothing: it may do what the caller of an open may.
 /// Allocators open files of /proc with their locks held, so that no memory is asked for before these are refused.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 extern "C" fn trapped(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: the kernel passes a ucontext, which is the handler's until it returns.
-    let registers = unsafe { &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
-    let of = |register: libc::c_int| registers[register as usize];
-    let path = match of(libc::REG_RAX) {
-        libc::SYS_open => of(libc::REG_RDI),
-        libc::SYS_openat => of(libc::REG_RSI),
-        _ => 0,
-    };
+    let mut call = TrappedCall(unsafe { &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext });
+    let path = call.path();
     let result = if path == 0 {
         -i64::from(libc::EPERM)
     } else {
         // SAFETY: std and the C library pass strings that end with zero.
         descriptor_of(unsafe { std::ffi::CStr::from_ptr(path as *const libc::c_char) }.to_bytes())
     };
-    registers[libc::REG_RAX as usize] = result;
+    call.set_result(result);
+}
+
+/// The registers of a call that was trapped.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+struct TrappedCall<'a>(&'a mut libc::mcontext_t);
+
+#[cfg(target_arch = "x86_64")]
+impl TrappedCall<'_> {
+    /// Address of the path that it opens; 0 = it opens none.
+    fn path(&self) -> u64 {
+        let of = |register: libc::c_int| self.0.gregs[register as usize];
+        match of(libc::REG_RAX) {
+            libc::SYS_open => of(libc::REG_RDI).cast_unsigned(),
+            libc::SYS_openat => of(libc::REG_RSI).cast_unsigned(),
+            _ => 0,
+        }
+    }
+
+    fn set_result(&mut self, result: i64) {
+        self.0.gregs[libc::REG_RAX as usize] = result;
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+impl TrappedCall<'_> {
+    /// Address of the path that it opens; 0 = it opens none.
+    fn path(&self) -> u64 {
+        if self.0.regs[8].cast_signed() == libc::SYS_openat { self.0.regs[1] } else { 0 }
+    }
+
+    fn set_result(&mut self, result: i64) {
+        self.0.regs[0] = result.cast_unsigned();
+    }
 }
 
 /// A new descriptor of the file, or minus an error's number.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn descriptor_of(path: &[u8]) -> i64 {
     use std::os::fd::IntoRawFd;
 

@@ -37,22 +37,22 @@ pub(super) fn be_nobody() -> io::Result<()> {
 ///
 /// # Errors
 /// The kernel has no seccomp or refuses it, as it does inside another sandbox: that one has to do then.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(super) fn enter() -> Result<(), Box<dyn std::error::Error>> {
-    x86_64::trap_opens()?;
+    calls::trap_opens()?;
     // The kernel may have no Landlock; nothing but an open could make use of that, and those are trapped.
     let _ = no_paths();
-    x86_64::allow_calls()
+    calls::allow_calls()
 }
 
 /// Elsewhere there is no list of calls.
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(super) fn enter() -> Result<(), Box<dyn std::error::Error>> {
     Err("not of this architecture".into())
 }
 
 /// No file, no TCP, no abstract socket, no signal.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn no_paths() -> Result<(), landlock::RulesetError> {
     use landlock::{ABI, Access, AccessFs, AccessNet, Ruleset, RulesetAttr, Scope};
     const RULES: ABI = ABI::V6;
@@ -65,8 +65,8 @@ fn no_paths() -> Result<(), landlock::RulesetError> {
         .map(drop)
 }
 
-#[cfg(target_arch = "x86_64")]
-mod x86_64 {
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod calls {
     use std::collections::BTreeMap;
 
     use seccompiler::{
@@ -81,7 +81,7 @@ mod x86_64 {
 
     /// Calls of glibc and musl for memory, descriptors that are open, the socket, and the end. Those that take a path (statx,
     /// readlink) tell what there is, as nobody.
-    const CALLS: [libc::c_long; 44] = [
+    const CALLS: [libc::c_long; 39] = [
         libc::SYS_brk,
         libc::SYS_clock_gettime,
         libc::SYS_close,
@@ -96,18 +96,14 @@ mod x86_64 {
         libc::SYS_getrusage,
         libc::SYS_gettid,
         libc::SYS_lseek,
-        libc::SYS_lstat,
         libc::SYS_madvise,
         libc::SYS_mremap,
         libc::SYS_munmap,
         libc::SYS_newfstatat,
-        libc::SYS_open,
         libc::SYS_openat,
-        libc::SYS_poll,
         libc::SYS_pread64,
         libc::SYS_prlimit64,
         libc::SYS_read,
-        libc::SYS_readlink,
         libc::SYS_readlinkat,
         libc::SYS_recvfrom,
         libc::SYS_recvmsg,
@@ -120,31 +116,45 @@ mod x86_64 {
         libc::SYS_sendto,
         libc::SYS_setsockopt,
         libc::SYS_sigaltstack,
-        libc::SYS_stat,
         libc::SYS_statx,
         libc::SYS_tgkill,
         libc::SYS_write,
         libc::SYS_writev,
         libc::SYS_getcwd,
     ];
+    /// Calls that a machine has besides: x86 keeps those without a directory, elsewhere the C library makes them of others.
+    #[cfg(target_arch = "x86_64")]
+    const OWN_CALLS: &[libc::c_long] =
+        &[libc::SYS_lstat, libc::SYS_open, libc::SYS_poll, libc::SYS_readlink, libc::SYS_stat];
+    #[cfg(target_arch = "aarch64")]
+    const OWN_CALLS: &[libc::c_long] = &[libc::SYS_ppoll];
+    /// Calls that open by a path.
+    #[cfg(target_arch = "x86_64")]
+    const OPENS: &[libc::c_long] = &[libc::SYS_open, libc::SYS_openat];
+    #[cfg(target_arch = "aarch64")]
+    const OPENS: &[libc::c_long] = &[libc::SYS_openat];
+    #[cfg(target_arch = "x86_64")]
+    const MACHINE: TargetArch = TargetArch::x86_64;
+    #[cfg(target_arch = "aarch64")]
+    const MACHINE: TargetArch = TargetArch::aarch64;
     /// PROT_EXEC must not be among what these ask for, their third argument.
     const NO_CODE: [libc::c_long; 2] = [libc::SYS_mmap, libc::SYS_mprotect];
 
     fn apply(rules: FilterRules, otherwise: SeccompAction, listed: SeccompAction) -> FilterResult<()> {
-        let program: BpfProgram = SeccompFilter::new(rules, otherwise, listed, TargetArch::x86_64)?.try_into()?;
+        let program: BpfProgram = SeccompFilter::new(rules, otherwise, listed, MACHINE)?.try_into()?;
         Ok(seccompiler::apply_filter(&program)?)
     }
 
     /// Makes an open from here on what [`opened`] makes of it.
     pub(super) fn trap_opens() -> FilterResult<()> {
         opened::answer_traps()?;
-        let opens = FilterRules::from([(libc::SYS_open, Vec::new()), (libc::SYS_openat, Vec::new())]);
+        let opens = OPENS.iter().map(|nr| (*nr, Vec::new())).collect();
         apply(opens, SeccompAction::Allow, SeccompAction::Trap)
     }
 
     /// Other calls than those listed get EPERM.
     pub(super) fn allow_calls() -> FilterResult<()> {
-        let mut rules: FilterRules = CALLS.iter().map(|nr| (*nr, Vec::new())).collect();
+        let mut rules: FilterRules = CALLS.iter().chain(OWN_CALLS).map(|nr| (*nr, Vec::new())).collect();
         let op = SeccompCmpOp::MaskedEq(libc::PROT_EXEC as u64);
         for nr in NO_CODE {
             let condition = SeccompCondition::new(2, SeccompCmpArgLen::Dword, op.clone(), 0)?;

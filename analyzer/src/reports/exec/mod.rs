@@ -8,7 +8,7 @@ pub(super) mod tree;
 
 use anyhow::{Result, bail};
 use systape_abi::{Abi, Effect, Selection};
-use systape_format::model::Family;
+use systape_format::model::{Family, Session};
 use systape_format::reader::Tape;
 
 use self::ends::AskedEnds;
@@ -219,7 +219,9 @@ fn notes(context: &Context<'_>, failures: bool) -> Vec<String> {
     if failures && !in_session(tape.session(), Family::Syscall) {
         let why = "calls were not recorded (record --families ...,syscall): attempts that failed are missing";
         notes.push(why.to_owned());
-    } else if failures && !calls::recorded(tape.session()).is_some_and(|selection| has_execs(&selection)) {
+    } else if failures
+        && !calls::recorded(tape.session()).is_some_and(|selection| has_execs(&selection, tape.session()))
+    {
         let why =
             "calls were recorded with -e: attempts that failed are missing unless it selected execve and execveat";
         notes.push(why.to_owned());
@@ -232,9 +234,11 @@ fn notes(context: &Context<'_>, failures: bool) -> Vec<String> {
 }
 
 /// Whether all calls that start a program are among these.
-fn has_execs(selection: &Selection) -> bool {
+fn has_execs(selection: &Selection, session: &Session) -> bool {
     let has = |abi: Abi, name| systape_abi::number(abi, name).is_none_or(|nr| selection.contains(abi, nr));
-    [Abi::X86_64, Abi::I386].into_iter().all(|abi| has(abi, "execve") && has(abi, "execveat"))
+    let native = calls::native_abi(&session.machine);
+    let abis: &[Abi] = if native == Abi::X86_64 { &[Abi::X86_64, Abi::I386] } else { &[native] };
+    abis.iter().all(|&abi| has(abi, "execve") && has(abi, "execveat"))
 }
 
 impl ExecInput<'_> {

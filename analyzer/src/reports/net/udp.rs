@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use rustc_hash::{FxHashMap, FxHashSet};
-use systape_abi::{Abi, number};
+use systape_abi::number;
 use systape_format::model::{CallState, Family};
 use systape_format::reader::{Segment, Tape};
 use systape_format::redact::PLACEHOLDER;
@@ -307,7 +307,7 @@ fn partial(tape: &Tape) -> Option<String> {
     let Some(selection) = calls::recorded(session) else {
         return Some("AT LEAST: which calls were recorded is not known".to_owned());
     };
-    let abi = if session.machine == "aarch64" { Abi::Aarch64 } else { Abi::X86_64 };
+    let abi = calls::native_abi(&session.machine);
     let left_out = |name: &&str| number(abi, name).is_some_and(|number| !selection.contains(abi, number));
     let left_out: Vec<&str> = CALLS.into_iter().filter(|name| left_out(name)).collect();
     (!left_out.is_empty()).then(|| format!("AT LEAST: record was asked to leave out {}", left_out.join(", ")))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use systape_abi::descriptors::is_accept;
 use systape_abi::uapi::AF_UNIX;
-use systape_abi::{Abi, ArgKind, ContentIo, Selection, is_restart, tcp};
+use systape_abi::{ArgKind, ContentIo, Selection, is_restart, tcp};
 use systape_format::families::{IO_URING_DESCRIPTOR, SOCKET_NAME, SOCKET_SEGMENT};
 use systape_format::model::{CallState, Dict, Family, NetState, ProcessKind, Session};
 use systape_format::reader::Segment;
@@ -42,7 +42,7 @@ pub const CALLS: [&str; 22] = [
 /// Calls of [`CALLS`] that `session` says were left out of the recording; None: it is not known which were recorded.
 pub fn left_out(session: &Session) -> Option<Vec<&'static str>> {
     let selection: Selection = recorded(session)?;
-    let abi = if session.machine == "aarch64" { Abi::Aarch64 } else { Abi::X86_64 };
+    let abi = systape_events::calls::native_abi(&session.machine);
     let is_out = |name: &&str| systape_abi::number(abi, name).is_some_and(|number| !selection.contains(abi, number));
     Some(CALLS.into_iter().filter(is_out).collect())
 }

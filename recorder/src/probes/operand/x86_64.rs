@@ -1,66 +1,48 @@
-//! Where an argument of a static probe is, as the assembler was told: `-4@%edi`, `8@-16(%rbp,%rax,8)`, `4@$5`, `8@table+8(%rip)`.
+//! x86-64: `-4@%edi`, `8@-16(%rbp,%rax,8)`, `4@$5`, `8@table+8(%rip)`.
 
-use std::mem::offset_of;
-
-use systape_bpf::operand_kind::{CONSTANT, MEMORY, NO_REGISTER, REGISTER, UNKNOWN};
+use systape_bpf::operand_kind::{CONSTANT, MEMORY, NO_REGISTER, REGISTER};
 use systape_bpf::wire;
 
-/// Registers by their names of 8, 4, 2 and 1 byte, and where they are in the kernel's record of them.
-const REGISTERS: [([&str; 4], usize); 17] = [
-    (["rax", "eax", "ax", "al"], offset_of!(libc::user_regs_struct, rax)),
-    (["rbx", "ebx", "bx", "bl"], offset_of!(libc::user_regs_struct, rbx)),
-    (["rcx", "ecx", "cx", "cl"], offset_of!(libc::user_regs_struct, rcx)),
-    (["rdx", "edx", "dx", "dl"], offset_of!(libc::user_regs_struct, rdx)),
-    (["rsi", "esi", "si", "sil"], offset_of!(libc::user_regs_struct, rsi)),
-    (["rdi", "edi", "di", "dil"], offset_of!(libc::user_regs_struct, rdi)),
-    (["rbp", "ebp", "bp", "bpl"], offset_of!(libc::user_regs_struct, rbp)),
-    (["rsp", "esp", "sp", "spl"], offset_of!(libc::user_regs_struct, rsp)),
-    (["r8", "r8d", "r8w", "r8b"], offset_of!(libc::user_regs_struct, r8)),
-    (["r9", "r9d", "r9w", "r9b"], offset_of!(libc::user_regs_struct, r9)),
-    (["r10", "r10d", "r10w", "r10b"], offset_of!(libc::user_regs_struct, r10)),
-    (["r11", "r11d", "r11w", "r11b"], offset_of!(libc::user_regs_struct, r11)),
-    (["r12", "r12d", "r12w", "r12b"], offset_of!(libc::user_regs_struct, r12)),
-    (["r13", "r13d", "r13w", "r13b"], offset_of!(libc::user_regs_struct, r13)),
-    (["r14", "r14d", "r14w", "r14b"], offset_of!(libc::user_regs_struct, r14)),
-    (["r15", "r15d", "r15w", "r15b"], offset_of!(libc::user_regs_struct, r15)),
-    (["rip", "", "", ""], offset_of!(libc::user_regs_struct, rip)),
+use super::{blank, number, place};
+
+/// Registers by their names of 8, 4, 2 and 1 byte, and where they are in the kernel's record of them (struct pt_regs).
+const REGISTERS: [([&str; 4], u8); 17] = [
+    (["rax", "eax", "ax", "al"], 10),
+    (["rbx", "ebx", "bx", "bl"], 5),
+    (["rcx", "ecx", "cx", "cl"], 11),
+    (["rdx", "edx", "dx", "dl"], 12),
+    (["rsi", "esi", "si", "sil"], 13),
+    (["rdi", "edi", "di", "dil"], 14),
+    (["rbp", "ebp", "bp", "bpl"], 4),
+    (["rsp", "esp", "sp", "spl"], 19),
+    (["r8", "r8d", "r8w", "r8b"], 9),
+    (["r9", "r9d", "r9w", "r9b"], 8),
+    (["r10", "r10d", "r10w", "r10b"], 7),
+    (["r11", "r11d", "r11w", "r11b"], 6),
+    (["r12", "r12d", "r12w", "r12b"], 3),
+    (["r13", "r13d", "r13w", "r13b"], 2),
+    (["r14", "r14d", "r14w", "r14b"], 1),
+    (["r15", "r15d", "r15w", "r15b"], 0),
+    (["rip", "", "", ""], 16),
 ];
 
 /// Number of `%NAME` among the kernel's registers; the second part of a register, such as `%ah`, is none.
 fn register(text: &str) -> Option<u8> {
     let name = text.strip_prefix('%').filter(|name| !name.is_empty())?;
-    let (_, offset) = REGISTERS.iter().find(|(names, _)| names.contains(&name))?;
-    u8::try_from(offset / size_of::<u64>()).ok()
+    REGISTERS.iter().find(|(names, _)| names.contains(&name)).map(|(_, number)| *number)
 }
 
 /// The symbol that the place of `argument` is given by, if it is.
-pub(super) fn symbol(argument: &str) -> Option<&str> {
-    let place = argument.split_once('@').map_or(argument, |(_, place)| place).strip_suffix("(%rip)")?;
+pub(crate) fn symbol(argument: &str) -> Option<&str> {
+    let place = place(argument).strip_suffix("(%rip)")?;
     let name = place.split(['+', '-']).find(|part| !part.is_empty() && number(part).is_none())?;
     place.starts_with(name).then_some(name)
 }
 
-/// Size and sign of an argument; without them it is as wide as a register.
-pub(super) fn size(argument: &str) -> Option<(u8, bool)> {
-    let Some((size, _)) = argument.split_once('@') else { return Some((8, false)) };
-    let signed = size.starts_with('-');
-    let size = size.trim_start_matches('-').parse().ok().filter(|size| [1, 2, 4, 8].contains(size))?;
-    Some((size, signed))
-}
-
 /// The argument for the programs; None = it is not read: a floating-point register, another segment, a symbol that is not in the file.
 /// `address_of`: of a symbol, from the probe's own place on.
-pub(super) fn parse(argument: &str, address_of: impl Fn(&str) -> Option<i64>) -> Option<wire::Operand> {
-    let (size, signed) = size(argument)?;
-    let place = argument.split_once('@').map_or(argument, |(_, place)| place);
-    let blank = wire::Operand {
-        kind: UNKNOWN,
-        size,
-        is_signed: signed.into(),
-        base: NO_REGISTER,
-        index: NO_REGISTER,
-        ..wire::Operand::default()
-    };
+pub(crate) fn parse(argument: &str, address_of: impl Fn(&str) -> Option<i64>) -> Option<wire::Operand> {
+    let (blank, place) = (blank(argument)?, place(argument));
     if let Some(constant) = place.strip_prefix('$') {
         return Some(wire::Operand { kind: CONSTANT, value: number(constant)?, ..blank });
     }
@@ -93,19 +75,26 @@ pub(super) fn parse(argument: &str, address_of: impl Fn(&str) -> Option<i64>) ->
     Some(wire::Operand { kind: MEMORY, value, base, index, shift: u8::try_from(shift).ok()?, ..blank })
 }
 
-/// A number as the assembler writes it.
-fn number(text: &str) -> Option<i64> {
-    let (negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
-    let value = match digits.strip_prefix("0x") {
-        Some(hex) => u64::from_str_radix(hex, 16).ok()?,
-        None => digits.bytes().next().filter(u8::is_ascii_digit).and_then(|_| digits.parse().ok())?,
-    };
-    Some(if negative { value.cast_signed().wrapping_neg() } else { value.cast_signed() })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Numbers of registers are those of the record that ptrace gives, which is the kernel's own.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn registers_are_where_the_kernel_has_them() {
+        use std::mem::offset_of;
+        for (name, at) in [
+            ("%rdi", offset_of!(libc::user_regs_struct, rdi)),
+            ("%rbp", offset_of!(libc::user_regs_struct, rbp)),
+            ("%rsp", offset_of!(libc::user_regs_struct, rsp)),
+            ("%rip", offset_of!(libc::user_regs_struct, rip)),
+            ("%r12", offset_of!(libc::user_regs_struct, r12)),
+            ("%r8", offset_of!(libc::user_regs_struct, r8)),
+        ] {
+            assert_eq!(register(name).map(usize::from), Some(at / 8), "{name}");
+        }
+    }
 
     fn parsed(text: &str) -> Option<wire::Operand> {
         parse(text, |name| (name == "table").then_some(-0x100))

@@ -1,13 +1,14 @@
-//! The next steps of a frame without rules, read from its instructions.
+//! x86-64: what a frame without rules shows.
 //!
-//! CPython's trampolines for profilers (`python3 -X perf`: `sub $8,%rsp ; call *%rcx ; add $8,%rsp ; ret`) have neither
-//! rules nor a frame pointer, and the code around them keeps no frame pointer either. Behind the call is the end of the
+//! **The end of a function.** CPython's trampolines for profilers (`python3 -X perf`: `sub $8,%rsp ; call *%rcx ; add $8,%rsp ; ret`) have
+//! neither rules nor a frame pointer, and the code around them keeps no frame pointer either. Behind the call is the end of the
 //! function: its instructions, followed one by one, give the caller's registers, as the CPU will compute them. A word
 //! that merely looks like a return address is never used, because unused parts of frames have words of earlier calls.
 
 use crate::bytes::{i32_at, u32_at};
-use crate::registers::{IP, RBP, RSP, Registers};
-use crate::stack::{StackCopy, UnwindEnd, word_step};
+use crate::numbers::{FP, IP, SIGNAL_FRAME, SP};
+use crate::registers::Registers;
+use crate::stack::{StackCopy, UnwindEnd};
 
 /// Bytes of code asked for at once.
 pub const CODE_BYTES: usize = 16;
@@ -27,12 +28,12 @@ pub(crate) fn follow(
             [0xc5, 0xf8, 0x77, ..] => 3,
             // add $imm,%rsp
             [0x48, 0x83, 0xc4, by @ 0..=0x7f, ..] => {
-                after.0[RSP] = after.sp().wrapping_add(by.into());
+                after.0[SP] = after.sp().wrapping_add(by.into());
                 4
             }
             [0x48, 0x81, 0xc4, ..] => {
                 let by = i32_at(rest, 3).and_then(|by| u64::try_from(by).ok())?;
-                after.0[RSP] = after.sp().wrapping_add(by);
+                after.0[SP] = after.sp().wrapping_add(by);
                 7
             }
             // pop
@@ -52,8 +53,8 @@ pub(crate) fn follow(
             }
             // leave
             [0xc9, ..] => {
-                after.0[RSP] = after.0[RBP];
-                if let Err(end) = word_step(&mut after, RBP, stack) {
+                after.0[SP] = after.0[FP];
+                if let Err(end) = word_step(&mut after, FP, stack) {
                     return Some(Err(end));
                 }
                 1
@@ -66,7 +67,16 @@ pub(crate) fn follow(
 }
 
 /// DWARF's numbers of the registers, in the order of the instructions' numbers.
-const POP: [usize; 8] = [0, 2, 1, 3, RSP, RBP, 4, 5];
+const POP: [usize; 8] = [0, 2, 1, 3, SP, FP, 4, 5];
+
+/// Takes the word at the stack pointer into `register`, as pop and ret do.
+fn word_step(registers: &mut Registers, register: usize, stack: &StackCopy<'_>) -> Result<(), UnwindEnd> {
+    let sp = registers.sp();
+    let word = stack.word(sp)?;
+    registers.0[SP] = sp.wrapping_add(8);
+    registers.0[register] = word;
+    Ok(())
+}
 
 /// Whether `code` ends with a call.
 pub(crate) fn ends_with_call(code: &[u8; CODE_BYTES]) -> bool {
@@ -87,6 +97,52 @@ pub(crate) fn ends_with_call(code: &[u8; CODE_BYTES]) -> bool {
         number == 2 && length == 2 + usize::from(index_byte) + displacement
     };
     direct || (2..=7).any(indirect)
+}
+
+/// The word at the stack pointer, where a call has left it, and the stack pointer behind its return.
+pub(crate) fn leaf_return(registers: &Registers, stack: &StackCopy<'_>) -> Option<(u64, u64)> {
+    let sp = registers.sp();
+    Some((stack.word(sp).ok()?, sp.wrapping_add(8)))
+}
+
+/// The registers that a signal interrupted, if the stack pointer is at the kernel's `struct ucontext` (the trampolines
+/// of musl and Go have no rules). The ABI fixes its layout; the segment registers, the flags and the pointer to the
+/// floating point state identify it.
+pub(crate) fn interrupted(registers: &Registers, stack: &StackCopy<'_>) -> Option<Registers> {
+    // uc_flags, uc_link, uc_stack (3 words), then r8 to r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, eflags, segments, 4 words, fpstate.
+    const ORDER: [usize; 17] = [8, 9, 10, 11, 12, 13, 14, 15, 5, 4, FP, 3, 1, 0, 2, SP, IP];
+    let sp = registers.sp();
+    let word = |i: u64| stack.word(sp.wrapping_add(i * 8)).ok();
+    let (segments, flags) = (word(23)?, word(22)?);
+    let user_code = segments & 0xffff == 0x33 && matches!(segments >> 48, 0 | 0x2b);
+    // Bit 1 of the flags is always set, bit 9 (interrupts) is in user mode; 22 and up are none.
+    if !user_code || flags & 0x202 != 0x202 || flags >> 22 != 0 || word(0)? > 0xff {
+        return None;
+    }
+    let state = word(28)?;
+    if state != 0 && !(state.is_multiple_of(16) && state.wrapping_sub(sp) < SIGNAL_FRAME) {
+        return None;
+    }
+    let mut interrupted = Registers::default();
+    for (i, register) in ORDER.into_iter().enumerate() {
+        interrupted.0[register] = word(5 + i as u64)?;
+    }
+    Some(interrupted)
+}
+
+/// A syscall (it leaves the instruction pointer in rcx) has just returned 0, and a function to run is in rdx (clone3)
+/// or on the stack (clone). Only of code without rules: `has_rules` = it has some.
+pub(crate) fn is_new_thread(
+    registers: &Registers,
+    stack: &StackCopy<'_>,
+    has_rules: bool,
+    mut is_function: impl FnMut(u64) -> bool,
+) -> bool {
+    let [rax, rdx, rcx, ..] = registers.0;
+    !has_rules
+        && rax == 0
+        && registers.ip().wrapping_sub(rcx) < 16
+        && (is_function(rdx) || stack.word(registers.sp()).is_ok_and(is_function))
 }
 
 #[cfg(test)]
@@ -112,8 +168,8 @@ mod tests {
         let words: Vec<u8> = (100..108u64).flat_map(u64::to_le_bytes).collect();
         let stack = StackCopy { base: BASE, bytes: &words, absent: 0, cut: true, in_call: false, entry: 0 };
         let mut registers = Registers::default();
-        (registers.0[RSP], registers.0[RBP], registers.0[3]) = (BASE, BASE + 16, 7);
-        follow(&code(bytes), &registers, &stack).map(|after| after.map(|r| [r.ip(), r.sp() - BASE, r.0[RBP], r.0[3]]))
+        (registers.0[SP], registers.0[FP], registers.0[3]) = (BASE, BASE + 16, 7);
+        follow(&code(bytes), &registers, &stack).map(|after| after.map(|r| [r.ip(), r.sp() - BASE, r.0[FP], r.0[3]]))
     }
 
     #[test]
