@@ -27,6 +27,7 @@ fn encoder() -> Assembler {
         stores: CallFilter::default(),
         window_open: 1,
         flush: Duration::from_secs(3600),
+        looks: false,
         stacks: StackSettings::default(),
         targets: Targets::default(),
         triggers: Vec::new(),

@@ -80,6 +80,11 @@ mod tests {
     }
 
     #[test]
+    fn no_place_has_a_symbol() {
+        assert_eq!((symbol("8@[x0, 16]"), symbol("4@counter")), (None, None));
+    }
+
+    #[test]
     fn registers_and_constants() {
         let one = parsed("-4@w1").unwrap();
         assert_eq!((one.kind, one.size, one.is_signed, one.base), (REGISTER, 4, 1, 1));
