@@ -32,10 +32,11 @@ fn estimate(rows: &[Value], is: impl Fn(&Value) -> bool) -> [f64; 3] {
     ["time_ns", "time_low_ns", "time_high_ns"].map(sum)
 }
 
-/// Whether the truth is not further from the estimate than twice its bar: that of 95 % once would fail one time in twenty.
+/// Whether the truth is not further from the estimate than twice its bar and 2 %: a bar of 95 % once would fail one time in twenty, and
+/// where a thread is seen all the time, it is shorter than what the guest's host takes from the CPUs.
 #[track_caller]
 fn near(what: &str, truth: f64, [time, low, high]: [f64; 3]) {
-    let (least, most) = (time - 2.0 * (time - low), time + 2.0 * (high - time));
+    let (least, most) = (time - 2.0 * (time - low) - 0.02 * time, time + 2.0 * (high - time) + 0.02 * time);
     assert!((least..=most).contains(&truth), "{what}: {truth} is not within {least} to {most}, {time}");
 }
 
@@ -82,9 +83,7 @@ fn estimates_lie_within_their_bars() {
     let families: Vec<&str> =
         info["families"].as_array().expect("families").iter().map(|name| name.as_str().expect("a name")).collect();
     assert_eq!(families, ["process", "signal", "look", "sample"]);
-    let said = lab.analyze(&["states", "t.tape", "--by", "comm,state", "--format", "json"]).expect(0).json();
-    assert_eq!(said, rows, "states of looks are those of stays");
-    for report in [&["locks"][..], &["offcpu"], &["--summary"], &["top"]] {
+    for report in [&["states"][..], &["locks"], &["offcpu"], &["--summary"], &["top"]] {
         let refused = lab.analyze(&[report, &["t.tape"]].concat());
         assert!(refused.code() != 0 && refused.stderr.contains("analyze stays"), "{report:?}: {refused:?}");
     }

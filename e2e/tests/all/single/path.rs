@@ -166,7 +166,8 @@ fn a_slow_file_system_is_its_daemon() {
     // the first four reads sleep for 20, 350, 35 and 120 ms, or longer on a busy machine: then the reads are as much longer
     let asleep = time(&parts, |part| part["pid"] == pid && part["cause"] == "sleep");
     let calls = lab.analyze(&["trace", "t.tape", "--comm", "dd", "-e", "read", "--format", "json"]).expect(0).json();
-    let reads = time(&calls, |call| call["fd_path"].as_str().is_some_and(|path| path.ends_with("/big_file")));
+    let reads =
+        time(&calls, |call| call["args"]["fd"]["path"].as_str().is_some_and(|path| path.ends_with("/big_file")));
     assert!((525_000_000..=reads).contains(&asleep), "{asleep} of {reads}: {parts:#?}");
     assert!(parts.iter().any(|part| part["pid"] == pid && part["for_syscall"] == "read"), "{parts:#?}");
 }
