@@ -16,7 +16,7 @@ impl Registers {
     /// Length of [`Self::to_bytes`].
     pub const BYTES: usize = 8 * REGISTERS;
 
-    /// They become those at a return to `address`, which may be signed.
+    /// Sets the registers to those at a return to `address`, which may be signed.
     pub(crate) fn return_to(&mut self, address: u64) {
         let address = strip(address);
         // where it is a register's, that has it still

@@ -6,8 +6,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use super::Known;
 
-/// Registers in the kernel's layout (struct pt_regs): x0 to x30, sp, pc, pstate, the first argument of the call, its number.
-pub(crate) type PtRegs = [u64; 36];
+/// Words of the kernel's layout of registers (struct pt_regs): x0 to x30, sp, pc, pstate, the first argument of the call, its number.
+pub(super) const WORDS: usize = 36;
 
 const SP: usize = 31;
 const PC: usize = 32;

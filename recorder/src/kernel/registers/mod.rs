@@ -11,12 +11,19 @@ mod x86_64;
 compile_error!("record knows the registers of x86_64 and aarch64 alone");
 
 #[cfg(target_arch = "aarch64")]
-pub(crate) use aarch64::{PtRegs, read_known};
+use aarch64::WORDS;
+#[cfg(target_arch = "aarch64")]
+pub(crate) use aarch64::read_known;
 #[cfg(target_arch = "x86_64")]
-pub(crate) use x86_64::{PtRegs, read_known};
+use x86_64::WORDS;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86_64::read_known;
 
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{DataSec, Var};
+
+/// A task's registers in the kernel's layout (struct pt_regs).
+pub(crate) type PtRegs = [u64; WORDS];
 
 /// TOP_OF_KERNEL_STACK_PADDING of kernels that can run FRED.
 const FRED_PADDING: u32 = 16;
@@ -61,7 +68,6 @@ mod tests {
     #[test]
     fn registers_beside_the_true_ones_disagree() {
         let known = read_known(File::open("/dev/null").unwrap().as_fd()).unwrap();
-        const WORDS: usize = size_of::<PtRegs>() / 8;
         let mut stack = [0u64; WORDS + 6];
         for &(at, bits, value) in &known.0 {
             // what does not count may be anything

@@ -6,8 +6,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use super::Known;
 
-/// Registers in the kernel's layout (struct pt_regs).
-pub(crate) type PtRegs = [u64; 21];
+/// Words of the kernel's layout of registers (struct pt_regs).
+pub(super) const WORDS: usize = 21;
 
 /// User code of 64 bits: the selector in the low half of the word.
 const USER_CS: u64 = 0x33;
