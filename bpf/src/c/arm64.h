@@ -62,7 +62,6 @@ struct thread_struct {
 #define NR_PWRITE64 68
 #define NR_EXIT 93
 #define NR_EXIT_GROUP 94
-#define NR_POLL 73 /* ppoll: there is no poll */
 #define NR_FUTEX 98
 #define NR_SOCKET 198
 #define NR_ACCEPT4 242

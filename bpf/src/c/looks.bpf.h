@@ -262,6 +262,7 @@ static __always_inline bool look_waits(u32 abi, u32 nr)
 	return (abi == ABI_I386 ? look_idle_32[word] : look_idle[word]) >> (at & 63) & 1;
 }
 
+#ifdef NR_POLL
 /*
  * Whether a thread polls one descriptor, and for some seconds at most: so wait
  * those who asked somebody, as a resolver does. Others have all the time, or a
@@ -275,6 +276,12 @@ __noinline int look_asks(u64 at)
 	bpf_probe_read_kernel(&ms, sizeof(ms), (void *)(at + bpf_core_field_offset(struct pt_regs, dx)));
 	return count == 1 && ms - 1 < LOOK_ASK_MS;
 }
+
+#define LOOK_ASKS(abi, nr, at) ((abi) == NATIVE_ABI && (nr) == NR_POLL && look_asks(at))
+#else
+/* There is ppoll alone, whose time is in memory of the program. */
+#define LOOK_ASKS(abi, nr, at) false
+#endif
 
 /* Whether a thread that is ready to run waits for the quota of its group. */
 __noinline int look_is_throttled(u64 address)
@@ -357,7 +364,7 @@ static __noinline int look_at(struct look_room *room, struct task_struct *task)
 	if (letter == 'S') {
 		if (nr == SNAP_NO_CALL)
 			return 0;
-		asks = abi == NATIVE_ABI && nr == NR_POLL && look_asks(at);
+		asks = LOOK_ASKS(abi, nr, at);
 		if (!asks && look_waits(abi, nr)) {
 			look_count(room, abi, nr);
 			return 0;

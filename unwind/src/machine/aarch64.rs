@@ -3,7 +3,7 @@
 //! A call leaves its return address in x30, which a function that calls others keeps on the stack behind the frame pointer x29. With pointer
 //! authentication unused bits of a kept address have a signature.
 
-use crate::numbers::{RETURN_ADDRESS, SP, strip};
+use crate::numbers::{RETURN_ADDRESS, strip};
 use crate::registers::Registers;
 use crate::stack::{StackCopy, UnwindEnd};
 
@@ -104,7 +104,7 @@ mod tests {
             let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
             let stack = StackCopy { base: BASE, bytes: &bytes, absent: 0, cut: true, in_call: false, entry: 0 };
             let mut at = Registers::default();
-            at.0[SP] = BASE;
+            at.0[crate::numbers::SP] = BASE;
             interrupted(&at, &stack)
         };
         let found = registers(&words).unwrap();
