@@ -47,6 +47,17 @@ pub fn namespace(name: &[u8]) -> Option<u32> {
     split(name).and_then(|_| apart(name).1)
 }
 
+/// What a name has behind its addresses for their network namespace: `@4026532280`; nothing for that of process 1.
+///
+/// ```
+/// # use systape_format::sockets::{namespace, namespace_suffix};
+/// let name = format!("TCP:[10.0.0.1:80]{}", namespace_suffix(Some(4026532280)));
+/// assert_eq!((namespace(name.as_bytes()), namespace_suffix(None)), (Some(4026532280), String::new()));
+/// ```
+pub fn namespace_suffix(namespace: Option<u32>) -> String {
+    namespace.map_or_else(String::new, |number| format!("@{number}"))
+}
+
 /// The name without the number of the namespace, and that number.
 fn apart(name: &[u8]) -> (&[u8], Option<u32>) {
     let at = name.iter().rposition(|byte| *byte == b'@').filter(|at| name[..*at].ends_with(b"]"));

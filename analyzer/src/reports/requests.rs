@@ -122,7 +122,7 @@ fn server(exchange: &Exchange) -> Option<Vec<u8>> {
         (_, false) => {
             let mut server =
                 sockets::port(local).map_or_else(|| local.to_vec(), |port| format!(":{port}").into_bytes());
-            server.extend(namespace.map(|number| format!("@{number}")).unwrap_or_default().into_bytes());
+            server.extend(sockets::namespace_suffix(*namespace).into_bytes());
             Some(server)
         }
     }

@@ -11,6 +11,7 @@ use std::rc::{Rc, Weak};
 use rustc_hash::FxHashMap;
 use systape_abi::descriptors::SocketUse;
 use systape_bpf::wire;
+use systape_format::sockets::namespace_suffix;
 
 use crate::descriptors::names::{Name, Names};
 
@@ -151,7 +152,7 @@ pub(crate) fn text(s: &wire::Socket) -> (Vec<u8>, u8) {
         ends.push_str(&remote);
     }
     // those of a number are the same in no other namespace
-    let namespace = if s.namespace == 0 || ends.is_empty() { String::new() } else { format!("@{}", s.namespace) };
+    let namespace = namespace_suffix(Some(s.namespace).filter(|number| *number != 0 && !ends.is_empty()));
     if ends.is_empty() {
         ends = s.inode.to_string();
         if s.peer != 0 {

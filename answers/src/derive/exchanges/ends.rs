@@ -141,8 +141,7 @@ impl StreamEnd {
 
 /// A port of a namespace, by which a socket is found that had one before it connected; an inode's number is no such word.
 fn port_key(end: &[u8], namespace: Option<u32>) -> Option<Arc<[u8]>> {
-    let namespace = namespace.map_or_else(String::new, |number| format!("@{number}"));
-    Some(format!(":{}{namespace}", port(end)?).into_bytes().into())
+    Some(format!(":{}{}", port(end)?, sockets::namespace_suffix(namespace)).into_bytes().into())
 }
 
 impl StreamEnd {

@@ -282,11 +282,11 @@ fn names(table: &TableRows, step: &mut impl FnMut(u64, ExchangeStep)) {
         if remote.is_empty() || !protocol.starts_with(b"TCP") {
             continue;
         }
-        let mut name = [protocol, b":[", local, b"->", remote, b"]"].concat();
         // tapes of 1.5 from before have no such column
-        if let Some(number) = namespaces.and_then(|column| column.get(row)).filter(|number| **number != 0) {
-            name.extend_from_slice(format!("@{number}").as_bytes());
-        }
+        let namespace = namespaces.and_then(|column| column.get(row)).filter(|number| **number != 0);
+        let namespace = namespace.and_then(|number| u32::try_from(*number).ok());
+        let suffix = sockets::namespace_suffix(namespace);
+        let name = [protocol, b":[", local, b"->", remote, b"]", suffix.as_bytes()].concat();
         let NamedSocket::End(end) = NamedSocket::named(&name) else { continue };
         // without a task it had the name before
         if tasks[row] == 0 {
