@@ -3,8 +3,8 @@
  * Registers with which a task entered the kernel. They lie at the top of its
  * stack, at the same distance from the base for every task of a kernel. The
  * distance depends on the kernel's build: on x86 with CONFIG_X86_FRED there are
- * 16 bytes above them (TOP_OF_KERNEL_STACK_PADDING), on any CPU. The recorder checks its own registers before it uses any
- * (recorder/src/kernel/registers/).
+ * 16 bytes above them (TOP_OF_KERNEL_STACK_PADDING), on any CPU. The recorder
+ * checks its own registers before it uses any (recorder/src/kernel/registers/).
  */
 #ifndef __SYSTAPE_REGISTERS_H
 #define __SYSTAPE_REGISTERS_H

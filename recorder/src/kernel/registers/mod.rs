@@ -11,16 +11,21 @@ mod x86_64;
 compile_error!("record knows the registers of x86_64 and aarch64 alone");
 
 #[cfg(target_arch = "aarch64")]
-use aarch64::WORDS;
-#[cfg(target_arch = "aarch64")]
-pub(crate) use aarch64::read_known;
+use aarch64::{WORDS, read_once};
 #[cfg(target_arch = "x86_64")]
-use x86_64::WORDS;
-#[cfg(target_arch = "x86_64")]
-pub(crate) use x86_64::read_known;
+use x86_64::{WORDS, read_once};
+
+use std::io;
+use std::os::fd::BorrowedFd;
 
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{DataSec, Var};
+
+/// Values that no other register has.
+const MARKS: [u64; 5] =
+    [0x5359_5354_4150_4501, 0x5359_5354_4150_4502, 0x5359_5354_4150_4503, 0x5359_5354_4150_4504, 0x5359_5354_4150_4505];
+/// All bits of a register count.
+const ALL: u64 = u64::MAX;
 
 /// A task's registers in the kernel's layout (struct pt_regs).
 pub(crate) type PtRegs = [u64; WORDS];
@@ -55,6 +60,25 @@ impl Known {
     /// Whether `read` are the registers of that call.
     pub(crate) fn agrees(&self, read: &PtRegs) -> bool {
         self.0.iter().all(|&(at, bits, value)| read[at] & bits == value)
+    }
+}
+
+/// Reads from `fd` to its end, which must be an iterator without output; returns the registers of these calls.
+///
+/// # Errors
+/// Those of read(2).
+pub(crate) fn read_known(fd: BorrowedFd<'_>) -> io::Result<Known> {
+    // one for all: any of these calls may be the one that the programs see
+    let mut byte = [0u8; 8];
+    loop {
+        let (result, known) = read_once(fd, &mut byte);
+        match -result {
+            0 => return Ok(known),
+            // it looked at a million tasks without writing
+            error if error == i64::from(libc::EAGAIN) || error == i64::from(libc::EINTR) => {}
+            error if error > 0 => return Err(io::Error::from_raw_os_error(error as i32)),
+            _ => {}
+        }
     }
 }
 
