@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Records the programs of the stories in docs/stories.md, asks their tapes, and writes the page anew: real commands, real
+# Records the programs of the stories in docs/guides/stories.md, asks their tapes, and writes the page anew: real commands, real
 # output. `make stories` runs this. Needs root (or sudo) and the packages of `setup.sh test`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -8,7 +8,7 @@ scripts/setup.sh test >&2
 cargo build --release -p systape-recorder -p systape-analyzer
 if [ "$(id -u)" != 0 ]; then exec sudo -E env "PATH=$PATH" "$0"; fi
 PATH_OF_BIN=$(cd "${CARGO_TARGET_DIR:-target}/release" && pwd)
-page=$PWD/docs/stories.md workloads=$PWD/e2e/workloads
+page=$PWD/docs/guides/stories.md workloads=$PWD/e2e/workloads
 # a short name, which stands in the page
 dir=${TMPDIR:-/tmp}/stories background=()
 mkdir "$dir"
@@ -176,7 +176,7 @@ run "record -o path.tape -- sh -c '(sleep 0.2; echo x) | cat | wc -c'"
 show 14 "analyze path path.tape"
 
 tell <<'END'
-More: [analyze](analyze.md), [why](why.md), [record](record.md).
+More: [why](../reading/why.md), [every report](../reading/README.md), [options of record](../reference/record.md).
 END
 cp "$out" "$page"
-printf 'stories: wrote %s\n' docs/stories.md >&2
+printf 'stories: wrote %s\n' docs/guides/stories.md >&2

@@ -256,7 +256,7 @@ fn a_graph_of_calls_says_that_some_were_only_counted() {
 
 #[test]
 fn every_cause_has_a_remedy_in_the_manual() {
-    let manual = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reading-reports.md");
+    let manual = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reading/losses.md");
     let manual = std::fs::read_to_string(manual).unwrap();
     let (_, manual) = manual.split_once("### Causes").unwrap();
     for cause in systape_analyzer::exercise::CAUSES {
