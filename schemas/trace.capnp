@@ -77,7 +77,7 @@ struct Session {
   ringBytes @20 :UInt64;               # all rings together
   notes @21 :List(Argument) $class("none");  # what this recording could not do, and why (capability, kernel feature)
   deviceLinks @22 :List(DeviceLink);   # how block devices are layered; empty = not recorded
-  families @23 :List(UInt16);          # numbers of the recorded families (docs/reference/tape-format.md#families); empty = an older
+  families @23 :List(UInt16);          # numbers of the recorded families (docs/reference/tape-format.md#columns); empty = an older
                                        # tape: syscalls and process life
   stacks @24 :StackSettings;           # which stacks were asked for; null = none
   callFilters @25 :List(Argument) $class("none");  # options that stored some calls and counted the rest, e.g.
