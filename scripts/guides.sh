@@ -32,7 +32,7 @@ disk() {
     cat >orders.py <<'END'
 import os
 log = os.open("orders.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-for number in range(60):
+for number in range(200):
     os.write(log, b"order %d\n" % number)
     os.fsync(log)
 END
@@ -99,6 +99,8 @@ quota() {
     printf 'end = 12000000\nwhile end: end -= 1\n' >work.py
     mkdir -p /sys/fs/cgroup/cpu/shop
     echo 20000 >/sys/fs/cgroup/cpu/shop/cpu.cfs_quota_us
+    # others do not take its fifth
+    echo 262144 >/sys/fs/cgroup/cpu/shop/cpu.shares
     sh -c 'echo $$ >/sys/fs/cgroup/cpu/shop/cgroup.procs; exec /usr/bin/python3 work.py' &
     record -p $! -o quota.tape
     rmdir /sys/fs/cgroup/cpu/shop
@@ -112,17 +114,23 @@ compare() {
     keep before && keep after
 }
 
-# looks at a process whose threads wait for a lock, a pipe and a CPU
+# looks at a process with three threads: two take turns with a lock of a file, one computes half of the time
 looks() {
     cat >threads.py <<'END'
-import os, threading, time
-lock, end = threading.Lock(), time.time() + 3
+import fcntl, threading, time
+end = time.time() + 3
 def holds():
-    while time.time() < end:
-        with lock: time.sleep(0.2)
-        time.sleep(0.05)
+    with open("turn.lock", "w") as file:
+        while time.time() < end:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            time.sleep(0.2)
+            fcntl.flock(file, fcntl.LOCK_UN)
+            time.sleep(0.02)
 def computes():
-    while time.time() < end: sum(range(1000))
+    while time.time() < end:
+        began = time.time()
+        while time.time() < began + 0.1: pass
+        time.sleep(0.1)
 for body in (holds, holds, computes): threading.Thread(target=body).start()
 END
     record --sample=50 -o looks.tape -- /usr/bin/python3 threads.py

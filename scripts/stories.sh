@@ -51,8 +51,10 @@ show() {
 cat >"$out" <<'END'
 # Stories
 
-Questions that people had, each answered from one tape. `make stories` records these programs and writes this page. Commands and
-output are real; lines end after 150 characters, `...` stands for the rest of an answer. Each recording could have been made before the question was known.
+After this page you have seen a dozen questions of people, each answered from one tape.
+
+`make stories` records these programs and writes this page. Commands and output are real. Lines end after 150 characters, and `...` stands for
+the rest of an answer. Each recording could have been made before the question was known.
 END
 
 story "A job is slow, and the code did not change"

@@ -4,30 +4,30 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A page of the manual.
-pub struct ManualPage {
+pub(crate) struct ManualPage {
     /// Path from the root of the repository.
-    pub name: String,
+    pub(crate) name: String,
     /// All of it.
-    pub text: String,
+    pub(crate) text: String,
 }
 
 /// Code that a page shows, fenced or indented.
-pub struct CodeBlock {
+pub(crate) struct CodeBlock {
     /// What stands behind the fence; empty of indented code.
-    pub info: String,
+    pub(crate) info: String,
     /// Line of the page before it, counted from 1.
-    pub line: usize,
+    pub(crate) line: usize,
     /// The code, without indentation.
-    pub lines: Vec<String>,
+    pub(crate) lines: Vec<String>,
 }
 
 /// The root of the repository.
-pub fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
 /// README.md and what is below docs, in order of their names.
-pub fn pages() -> Vec<ManualPage> {
+pub(crate) fn pages() -> Vec<ManualPage> {
     let (mut names, mut dirs) = (vec!["README.md".to_owned()], vec!["docs".to_owned()]);
     while let Some(dir) = dirs.pop() {
         for entry in fs::read_dir(root().join(&dir)).unwrap().map(Result::unwrap) {
@@ -46,12 +46,12 @@ pub fn pages() -> Vec<ManualPage> {
 
 impl ManualPage {
     /// Whether a program writes all of it.
-    pub fn is_generated(&self) -> bool {
+    pub(crate) fn is_generated(&self) -> bool {
         self.text.starts_with("<!-- generated")
     }
 
     /// Its lines, those that a program writes between two comments blank.
-    pub fn by_hand(&self) -> Vec<&str> {
+    pub(crate) fn by_hand(&self) -> Vec<&str> {
         let mut made = self.is_generated();
         let line = |line| {
             if str::starts_with(line, "<!--") {
@@ -64,7 +64,7 @@ impl ManualPage {
     }
 
     /// Code that is written by hand.
-    pub fn code(&self) -> Vec<CodeBlock> {
+    pub(crate) fn code(&self) -> Vec<CodeBlock> {
         let mut blocks: Vec<CodeBlock> = Vec::new();
         let (mut fenced, mut indented, mut blank) = (false, false, true);
         for (at, line) in self.by_hand().into_iter().enumerate() {
@@ -90,7 +90,7 @@ impl ManualPage {
     }
 
     /// The command lines of `program` that it shows, each with its place: in code, and between backquotes where it is a whole command.
-    pub fn commands(&self, program: &str) -> Vec<(String, Vec<String>)> {
+    pub(crate) fn commands(&self, program: &str) -> Vec<(String, Vec<String>)> {
         let mut found = Vec::new();
         for block in self.code() {
             let answers = block.info.starts_with("console");
@@ -102,8 +102,9 @@ impl ManualPage {
         }
         for (at, line) in self.by_hand().into_iter().enumerate().filter(|(_, line)| !line.starts_with("    ")) {
             for span in line.split('`').skip(1).step_by(2) {
-                // words in capitals and dots stand for something
-                let whole = span.split_once(' ').is_some_and(|(name, rest)| name == program && !rest.contains("..."))
+                // a name alone is a report's; words in capitals and dots stand for something
+                let asks = |rest: &str| rest.contains('-') && !rest.contains("...");
+                let whole = span.split_once(' ').is_some_and(|(name, rest)| name == program && asks(rest))
                     && !["REPORT", "NAME", "TAPE", "TIME"].iter().any(|word| span.contains(word));
                 if whole {
                     let words = of_program(&span.replace("PID", "1"), program);
@@ -116,7 +117,7 @@ impl ManualPage {
 }
 
 /// The words of each command in a line of a shell that begins `program`, with or without sudo or another machine in front.
-fn of_program(line: &str, program: &str) -> impl Iterator<Item = Vec<String>> {
+fn of_program(line: &str, program: &str) -> impl Iterator<Item = Vec<String>> + use<> {
     let program = program.to_owned();
     simple_commands(line).into_iter().filter_map(move |words| {
         let first = words.iter().position(|word| *word == program)?;
