@@ -16,7 +16,7 @@ SHELL_SCRIPTS := .ci/run $(wildcard scripts/*.sh)
 PROGRAMS := -p systape-recorder -p systape-analyzer -p systape
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build python python-dist python-test static-record static static-sql dist deb rpm image test-packages test-service test-kernels viewer viewer-test viewer-shots test test-unit test-e2e test-exports test-sql test-all test-fleet test-recipes package-check cross check clippy lint-sql lint deny fuzz stories bench-peers bench-why bench-layers bench-scale man install uninstall clean
+.PHONY: help demo site pictures build python python-dist python-test static-record static static-sql dist deb rpm image test-packages test-service test-kernels viewer viewer-test viewer-shots test test-unit test-e2e test-exports test-sql test-all test-fleet test-recipes package-check cross check clippy lint-sql lint deny fuzz stories bench-peers bench-why bench-layers bench-scale man install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -30,6 +30,16 @@ build: ## record, analyze, systape and (with Rust 1.94 or newer) analyze-sql in 
 	@SQL=$(SQL) scripts/sql.sh build
 	@scripts/split-debug.sh $(BIN)/record $(BIN)/analyze
 	@$(MAKE) --no-print-directory man
+
+site: ## the manual as a site with a search, in target/site: open its index.html (builds mdBook once: minutes)
+	@scripts/setup.sh site
+	$(CARGO) build --release $(PROGRAMS)
+	@scripts/site.sh
+
+pictures: ## what analyze prints, as the pictures in docs/images/terminal
+	@scripts/setup.sh build
+	$(CARGO) build --release -p systape-analyzer
+	@scripts/pictures.py $(BIN)/analyze
 
 python: ## the package for Python, as a wheel in target/wheels (docs/guides/python.md)
 	@scripts/setup.sh build
@@ -146,8 +156,8 @@ bench-peers: ## cost of recording, speed of reading, beside other tracers; write
 stories: ## records the programs of docs/guides/stories.md, asks their tapes, and writes that page anew
 	@scripts/stories.sh
 
-WHY_ARGS ?= --markdown docs/reading/why.md
-bench-why: ## planted incidents and healthy programs: does analyze why name the cause and its cost? Writes docs/reading/why.md (or WHY_ARGS=--quick)
+WHY_ARGS ?= --markdown docs/reference/why-measured.md
+bench-why: ## planted incidents and healthy programs: does analyze why name the cause and its cost? Writes docs/reference/why-measured.md (or WHY_ARGS=--quick)
 	@scripts/setup.sh bench
 	$(CARGO) build --release -p systape-recorder -p systape-analyzer -p systape-benches
 	@scripts/as-root.sh $(BIN)/bench why $(WHY_ARGS)

@@ -97,13 +97,13 @@ impl ManualPage {
             for (at, line) in block.lines.iter().enumerate() {
                 let place = format!("{}:{}: {line}", self.name, block.line + at + 1);
                 let Some(line) = line.strip_prefix("$ ").or((!answers).then_some(line)) else { continue };
-                found.extend(of_program(line, program).map(|words| (place.clone(), words)));
+                found.extend(of_program(&line.replace("PID", "1"), program).map(|words| (place.clone(), words)));
             }
         }
         for (at, line) in self.by_hand().into_iter().enumerate().filter(|(_, line)| !line.starts_with("    ")) {
             for span in line.split('`').skip(1).step_by(2) {
-                // a name alone is a report's; words in capitals and dots stand for something
-                let asks = |rest: &str| rest.contains('-') && !rest.contains("...");
+                // a name alone is a report's or an option's; words in capitals and dots stand for something
+                let asks = |rest: &str| rest.contains('-') && rest.contains(' ') && !rest.contains("...");
                 let whole = span.split_once(' ').is_some_and(|(name, rest)| name == program && asks(rest))
                     && !["REPORT", "NAME", "TAPE", "TIME"].iter().any(|word| span.contains(word));
                 if whole {
