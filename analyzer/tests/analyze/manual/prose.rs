@@ -124,7 +124,8 @@ fn sentences_are_short() {
 #[test]
 fn pages_are_few_words() {
     let words = |page: &ManualPage| parts(page).iter().map(|part| count(&read(&part.text))).sum::<usize>();
-    let pages = pages();
+    // the list of the site has the titles of other pages
+    let pages: Vec<_> = pages().into_iter().filter(|page| page.name != "docs/SUMMARY.md").collect();
     let total: usize = pages.iter().map(words).sum();
     let mut each: Vec<_> = pages.iter().map(|page| (words(page), &page.name)).collect();
     each.sort_unstable_by(|a, b| b.cmp(a));

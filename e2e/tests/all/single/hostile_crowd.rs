@@ -16,7 +16,7 @@ use systape_e2e::{Background, Lab};
 
 /// Programs at once, beside those that the script begins.
 const CROWD: &str = "64";
-/// Most memory of the recorder's own at any time (RssAnon), whatever comes: docs/reference/record.md has its parts. Its rings are beside it.
+/// Most memory of the recorder's own at any time (RssAnon), whatever comes: docs/reference/requirements.md has its parts. Its rings are beside it.
 const MOST_MEMORY: u64 = 256 << 20;
 /// Calls of the one program that is polite.
 const POLITE: u64 = 300;
