@@ -36,10 +36,12 @@ site: ## the manual as a site with a search, in target/site: open its index.html
 	$(CARGO) build --release $(PROGRAMS)
 	@scripts/site.sh
 
-pictures: ## what analyze prints, as the pictures in docs/images/terminal
-	@scripts/setup.sh build
+pictures: ## what analyze prints and its page, as the pictures in docs/images (Chromium)
+	@scripts/setup.sh test
 	$(CARGO) build --release -p systape-analyzer
 	@scripts/pictures.py $(BIN)/analyze
+	@$(BIN)/analyze report testdata/guides/flames.tape -o $(TARGET)/flames.html
+	@node scripts/page-shots.mjs $(abspath $(TARGET))/browser $$(command -v chromium) $(TARGET)/flames.html docs/images
 
 python: ## the package for Python, as a wheel in target/wheels (docs/guides/python.md)
 	@scripts/setup.sh build

@@ -20,6 +20,9 @@ keep() { install -m 644 "$1.tape" "$tapes/$1.tape" && ls -l "$tapes/$1.tape" >&2
 # a service of which one request in ten waits for a backend, and a lock around its log
 demo() { systape demo . >/dev/null && keep demo; }
 
+# the same service with stacks and CPU samples
+flames() { record -g -F 199 -o flames.tape -- systape demo-service >/dev/null && keep flames; }
+
 # a program ends a job that belongs to another
 kills() {
     printf '#!/bin/sh\nkill "$(cat job.pid)"\n' >cleanup && chmod +x cleanup
@@ -147,7 +150,7 @@ flight() {
     mv flight/*.tape flight.tape && keep flight
 }
 
-for name in demo kills disk hung network quota compare looks flight; do
+for name in demo flames kills disk hung network quota compare looks flight; do
     wanted $name "$@" || continue
     echo "guides: $name" >&2
     $name

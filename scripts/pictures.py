@@ -17,8 +17,9 @@ CELLS = 100
 # name, most lines, words of analyze
 PICTURES = [
     ("card", 40, ["demo.tape"]),
-    ("why", 22, ["why", "demo.tape"]),
+    ("why", 22, ["why", "disk.tape"]),
     ("path", 20, ["path", "--top", "4", "disk.tape"]),
+    ("service", 24, ["why", "demo.tape"]),
     ("requests", 20, ["requests", "--slowest", "3", "--where", "demo.tape"]),
     ("kills", 18, ["kills", "-v", "kill.tape"]),
     ("exec", 12, ["exec", "--tree", "kill.tape"]),
@@ -77,7 +78,9 @@ def main() -> None:
         lines = printed(analyze, words).split("\n")
         lines = lines[:most] + (["..."] if len(lines) > most else [])
         lines = [f"\x1b[32m$\x1b[m \x1b[1manalyze {' '.join(words)}\x1b[m", *lines]
-        size = f'width="{32 + CELLS * WIDTH:.0f}" height="{24 + len(lines) * HEIGHT}"'
+        # a command to copy is whole on its line, however long
+        cells = max(CELLS, *(len(re.sub(r"\x1b\[[0-9;]*m", "", line)) for line in lines))
+        size = f'width="{32 + cells * WIDTH:.0f}" height="{24 + len(lines) * HEIGHT}"'
         look = f"font-family:ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;font-size:{SIZE}px;fill:#e6edf3;white-space:pre"
         body = "\n".join(filter(None, (drawn(line, row) for row, line in enumerate(lines))))
         title = html.escape(f"analyze {' '.join(words)}")

@@ -12,10 +12,10 @@ const COLUMNS: [&str; 8] =
     ["floor", "clock", "record", "duration-10", "perf-trace", "perf-record-z", "bpftrace", "strace"];
 
 /// A measure of one workload under one system; None: it was not measured.
-type Measure = fn(&Measured, &str) -> Option<String>;
+type PageMeasure = fn(&Measured, &str) -> Option<String>;
 
 /// Title, sentence and measure of each table.
-const TABLES: [(&str, &str, Measure); 3] = [
+const TABLES: [(&str, &str, PageMeasure); 3] = [
     ("Time for the same work", "Times that of the bare workload, medians.", |m, key| m.slowdown(key).map(times)),
     (
         "CPU seconds added for a million calls",
@@ -39,7 +39,7 @@ pub(crate) fn sections(measured: &[Measured]) -> Vec<Section> {
     sections
 }
 
-fn table(measured: &[Measured], measure: Measure) -> Table {
+fn table(measured: &[Measured], measure: PageMeasure) -> Table {
     let names = COLUMNS.map(|key| measured.iter().find_map(|m| m.name(key)).unwrap_or(key));
     let mut table = Table::new(&[&["workload"][..], &names].concat());
     for m in measured {
