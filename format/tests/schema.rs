@@ -115,7 +115,12 @@ fn the_manual_has_every_kind() {
             line.trim_start().split([' ', '┐']).any(|word| word == kind.name())
                 && line.contains(&format!("kind {}", kind.raw()))
         });
-        assert!(line.is_some(), "{} of kind {} is not in the picture of docs/reference/tape-format.md", kind.name(), kind.raw());
+        assert!(
+            line.is_some(),
+            "{} of kind {} is not in the picture of docs/reference/tape-format.md",
+            kind.name(),
+            kind.raw()
+        );
     }
 }
 

@@ -261,7 +261,9 @@ fn causes_table() -> String {
     let mut table = "| cause | what it is | loses events | what to do |\n|---|---|---|---|\n".to_owned();
     for cause in exercise::CAUSES {
         // on a kernel that lets programs be preempted it may be another remedy
-        let mut remedies = [false, true].map(|preemptible| exercise::remedy(cause, &Session { preemptible, ..Session::default() })).to_vec();
+        let mut remedies = [false, true]
+            .map(|preemptible| exercise::remedy(cause, &Session { preemptible, ..Session::default() }))
+            .to_vec();
         remedies.dedup();
         let loses = if exercise::is_loss(cause) { "yes" } else { "no" };
         let what = exercise::cause_text(cause);
@@ -272,7 +274,8 @@ fn causes_table() -> String {
 
 #[test]
 fn every_cause_has_a_remedy_in_the_manual() {
-    const MARKS: [&str; 2] = ["<!-- causes: UPDATE_GOLDEN=1 cargo test --workspace --test analyze gaps:: -->\n", "<!-- end of causes -->"];
+    const MARKS: [&str; 2] =
+        ["<!-- causes: UPDATE_GOLDEN=1 cargo test --workspace --test analyze gaps:: -->\n", "<!-- end of causes -->"];
     let manual = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reading/losses.md");
     let text = std::fs::read_to_string(manual).unwrap();
     let (before, rest) = text.split_once(MARKS[0]).expect("the mark");

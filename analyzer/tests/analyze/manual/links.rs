@@ -7,8 +7,14 @@ use std::path::Path;
 use crate::manual::pages::{pages, root};
 
 /// Pages beside the manual whose links are looked at, too.
-const BESIDE: [&str; 6] =
-    ["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "schemas/CHANGES.md", "testdata/guides/README.md"];
+const BESIDE: [&str; 6] = [
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "schemas/CHANGES.md",
+    "testdata/guides/README.md",
+];
 
 /// Targets of links and pictures outside code.
 fn targets(text: &str) -> Vec<(usize, String)> {
@@ -72,7 +78,10 @@ fn links_lead_somewhere() {
 fn the_list_of_the_site_has_every_page() {
     let list = fs::read_to_string(root().join("docs/SUMMARY.md")).unwrap();
     let listed: BTreeSet<String> = targets(&list).into_iter().map(|(_, target)| format!("docs/{target}")).collect();
-    let there = pages().into_iter().map(|page| page.name).filter(|name| !["README.md", "docs/SUMMARY.md"].contains(&name.as_str()));
+    let there = pages()
+        .into_iter()
+        .map(|page| page.name)
+        .filter(|name| !["README.md", "docs/SUMMARY.md"].contains(&name.as_str()));
     assert_eq!(listed, there.collect::<BTreeSet<_>>());
 }
 

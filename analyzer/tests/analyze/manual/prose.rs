@@ -40,7 +40,8 @@ fn parts(page: &ManualPage) -> Vec<TextPart> {
             goes_on = false;
             continue;
         }
-        let part = |text: &str, is_heading, is_cell| TextPart { line: at + 1, text: text.to_owned(), is_heading, is_cell };
+        let part =
+            |text: &str, is_heading, is_cell| TextPart { line: at + 1, text: text.to_owned(), is_heading, is_cell };
         if let Some(cells) = text.strip_prefix('|') {
             let cells = cells.trim_end_matches('|').split('|').map(str::trim);
             parts.extend(cells.filter(|cell| cell.contains(char::is_alphanumeric)).map(|cell| part(cell, false, true)));
@@ -85,7 +86,9 @@ fn sentences(text: &str) -> Vec<String> {
         last.push_str(word);
         last.push(' ');
         let ends = word.trim_end_matches([')', '"']).ends_with(['.', '?', ':', ';']);
-        let begins = |next: &&str| next.starts_with(|letter: char| letter.is_uppercase() || letter.is_ascii_digit() || letter == '(');
+        let begins = |next: &&str| {
+            next.starts_with(|letter: char| letter.is_uppercase() || letter.is_ascii_digit() || letter == '(')
+        };
         if ends && words.get(at + 1).is_some_and(begins) {
             sentences.push(String::new());
         }
@@ -153,7 +156,9 @@ fn wordings_that_nobody_understands_stay_out() {
 #[test]
 fn a_page_begins_with_what_a_reader_can_do() {
     // decisions and pages of the root are read for other reasons
-    let other = |page: &ManualPage| page.is_generated() || ["README.md", "docs/SUMMARY.md", "docs/agents/SKILL.md"].contains(&page.name.as_str());
+    let other = |page: &ManualPage| {
+        page.is_generated() || ["README.md", "docs/SUMMARY.md", "docs/agents/SKILL.md"].contains(&page.name.as_str())
+    };
     let opens = |page: &ManualPage| parts(page).into_iter().find(|part| !part.is_heading).map(|part| part.text);
     let wrong: Vec<_> = pages()
         .into_iter()

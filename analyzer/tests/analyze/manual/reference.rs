@@ -39,7 +39,10 @@ fn each_report_has_a_page_with_its_help() {
 #[test]
 fn the_schema_of_tapes_is_a_page() {
     let schema = fs::read_to_string(root().join("schemas/trace.capnp")).unwrap();
-    let page = format!("{MARK}\n\n# The schema of tapes\n\nCap'n Proto, from `schemas/trace.capnp`.\n\n```text\n{}\n```\n", schema.trim_end());
+    let page = format!(
+        "{MARK}\n\n# The schema of tapes\n\nCap'n Proto, from `schemas/trace.capnp`.\n\n```text\n{}\n```\n",
+        schema.trim_end()
+    );
     let file = root().join("docs/reference/trace-capnp.md");
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         fs::write(&file, &page).unwrap();
