@@ -97,6 +97,7 @@ const OF_PAGES: &[(&str, &str)] = &[
     ("the room of the buffers", "buffer size"),
     ("a recording of nothing", "an idle recording"),
     ("who is nobody", "a process without rights"),
+    ("by turns", "interleaved"),
     ("blind", "cannot see"),
 ];
 
