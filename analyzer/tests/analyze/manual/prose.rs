@@ -148,6 +148,12 @@ fn wordings_that_nobody_understands_stay_out() {
                 wrong.push(format!("{}:{}: {old:?}: write {new:?}", page.name, part.line));
             }
         }
+        // what programs print is shown, too, and may be of an earlier version
+        for (block, line) in page.code().iter().flat_map(|block| block.lines.iter().map(move |line| (block, line))) {
+            if let Some((old, new)) = plain_words::in_a_page(line) {
+                wrong.push(format!("{}:{}: {line}: {old:?}: the program prints {new:?}", page.name, block.line));
+            }
+        }
     }
     assert!(looked > 1_000 && wrong.is_empty(), "{looked} parts\n{}", wrong.join("\n"));
 }
