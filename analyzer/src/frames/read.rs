@@ -3,6 +3,8 @@
 //! Calls are stored by their ends, and asked for by their starts. Rows that come early wait ([`WaitingBatches`]) until no earlier one can
 //! come, as [`Step::frontier`] says. Memory does not grow with the tape.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 
 use anyhow::Result;
@@ -86,16 +88,26 @@ fn order_of(times: &[i64]) -> Vec<u32> {
     }
     late.sort_unstable();
     let mut all = Vec::with_capacity(times.len());
-    let mut rest = in_order.into_iter().peekable();
+    let mut rest = &in_order[..];
     for (time, row) in late {
-        while let Some(before) = rest.next_if(|before| (times[*before as usize], *before) < (time, row)) {
-            all.push(before);
-        }
+        let (before, behind) = rest.split_at(leading(rest, |before| (times[*before as usize], *before) < (time, row)));
+        all.extend_from_slice(before);
         all.push(row);
+        rest = behind;
     }
-    all.extend(rest);
+    all.extend_from_slice(rest);
     all.extend(unknown);
     all
+}
+
+/// How many items `are` at the beginning, behind which no more of them come. Mostly few of many do.
+fn leading<T>(items: &[T], are: impl Fn(&T) -> bool) -> usize {
+    let mut most = 1;
+    while items.get(most - 1).is_some_and(&are) {
+        most *= 2;
+    }
+    let known = most / 2;
+    known + items[known..most.min(items.len())].partition_point(are)
 }
 
 /// A batch that was read.
@@ -130,27 +142,24 @@ impl WaitingBatches {
             Some(frontier) => waiting.times.partition_point(|time| *time < frontier),
         };
         let ends: Vec<usize> = self.0.iter().map(end).collect();
+        // the first row of each batch, the earliest on top
+        let first = |(at, (waiting, end)): (usize, (&WaitingBatch, &usize))| Some(Reverse((waiting.first(*end)?, at)));
+        let mut firsts: BinaryHeap<_> = self.0.iter().zip(&ends).enumerate().filter_map(first).collect();
         loop {
             let mut runs = Vec::new();
             let mut room = PASSED;
             while room > 0 {
-                let firsts = || {
-                    let first =
-                        |(at, (waiting, end)): (usize, (&WaitingBatch, &usize))| Some((waiting.first(*end)?, at));
-                    self.0.iter().zip(&ends).enumerate().filter_map(first)
-                };
-                let Some(now) = firsts().min() else { break };
-                let after = firsts().filter(|first| *first != now).min();
-                let (_, at) = now;
+                let Some(Reverse((_, at))) = firsts.pop() else { break };
                 let waiting = &mut self.0[at];
                 let rest = &waiting.times[waiting.next..ends[at].min(waiting.next + room)];
-                let rows = match after {
-                    Some(after) => rest.partition_point(|time| (*time, at) < after),
+                let rows = match firsts.peek() {
+                    Some(Reverse(after)) => leading(rest, |time| (*time, at) < *after),
                     None => rest.len(),
                 };
                 runs.push(RowRun { batch: at as u32, from: waiting.next as u32, rows: rows as u32 });
                 waiting.next += rows;
                 room -= rows;
+                firsts.extend(waiting.first(ends[at]).map(|time| Reverse((time, at))));
             }
             if runs.is_empty() {
                 break;
@@ -292,6 +301,14 @@ mod tests {
         assert_eq!(pass(&mut waiting, Some(i64::MAX)), [Some(9), None]);
         assert_eq!(waiting.0.len(), 0);
         assert_eq!(passed.len(), 6);
+    }
+
+    #[test]
+    fn what_leads_is_counted() {
+        for (len, leads) in (0..20).flat_map(|len| (0..=len).map(move |leads| (len, leads))) {
+            let items: Vec<usize> = (0..len).collect();
+            assert_eq!(leading(&items, |item| *item < leads), leads, "of {len}");
+        }
     }
 
     #[test]
