@@ -55,7 +55,7 @@ dist)
         check_wheel "$target"/dist/systape-*"$machine".whl
     done
     third_party
-    "$tools/bin/maturin" sdist -q --manifest-path python/Cargo.toml --out "$target/dist"
+    "$tools/bin/maturin" sdist --manifest-path python/Cargo.toml --out "$target/dist"
     ls -l "$target"/dist/systape-*.tar.gz
     ;;
 test)

@@ -485,7 +485,7 @@ for release in $releases; do
     'getppid leaf_work middle_work outer_work main __libc_start_call_main __libc_start_main_impl _start' '"stack_status":"complete"')" dwarf 'syscall|stack'
   check_all "stacks: source lines" "$chains" "$(stacks_of dwarf leaf_work '"file":"[^"]*chain.c"[^}]*"line":[0-9]+[^}]*"sym":"main"')" dwarf 'syscall|stack'
   check_all "stacks: through a signal's handler" "$handled" "$("$analyze" "$out/dwarf.tape" -e getuid --call-graph --format json 2>/dev/null |
-    grep -cE '"sym":"getuid".*"sym":"on_signal".*"sym":"before_signal".*"sym":"main"' || true)" dwarf 'syscall|stack'
+    grep -cE '"sym":"(__)?getuid".*"sym":"on_signal".*"sym":"before_signal".*"sym":"main"' || true)" dwarf 'syscall|stack'
   # getppid makes no frame of its own: the register is still leaf_work's, and its return address lies in middle_work
   check_all "stacks: by frame pointers" "$chains" "$(stacks_of fp 'getppid middle_work outer_work main')" fp 'syscall|stack'
   for tape in dwarf fp; do

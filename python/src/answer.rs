@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Error, Result, anyhow, bail};
 use serde_json::{Value, json};
-use systape_analyzer::frames::arrow::BatchBody;
+use systape_analyzer::frames::arrow::{BatchBody, BatchColumn, TextForm};
 use systape_analyzer::frames::{
     self, Batch, Bounds, FrameField, Kind, PASSED, RowPicks, Source, Table, TableReading, Values,
 };
@@ -83,8 +83,8 @@ impl AnswerOut<'_> {
         self.json(FrameKind::Head, &json!({"table": table, "doc": doc, "columns": columns_json(columns)}))
     }
 
-    fn rows(&mut self, kinds: &[Kind], picks: &RowPicks<'_>) -> Result<()> {
-        let BatchBody { bytes, nodes, buffers } = BatchBody::new(kinds.iter().copied(), picks)?;
+    fn rows(&mut self, columns: &[BatchColumn], picks: &RowPicks<'_>) -> Result<()> {
+        let BatchBody { bytes, nodes, buffers } = BatchBody::new(columns.iter().copied(), picks, TextForm::Coded)?;
         let counts = [picks.len() as i64, nodes.len() as i64];
         let numbers = counts.into_iter().chain(nodes.into_iter().flatten()).chain(buffers.into_iter().flatten());
         let layout = wire::longs(numbers);
@@ -140,11 +140,10 @@ fn answer(question: &TapeQuestion, confined: bool, out: &mut (dyn Write + Send))
             let sources = paths.iter().map(open).collect::<Result<Vec<_>>>()?;
             let wanted = wanted(&sources, table, columns.as_deref())?;
             out.head(&wanted.0, &wanted.1, wanted.2.iter().map(AnswerColumn::from))?;
-            let kinds: Vec<Kind> = wanted.2.iter().map(|field| field.kind).collect();
             let mut left = most.unwrap_or(u64::MAX);
             for (source, path) in sources.iter().zip(&paths) {
                 let Some(table) = source.tables().iter().find(|there| there.name == *table) else { continue };
-                rows_of_tape(source, table, (&wanted.2[..], &kinds[..]), (bounds, *ordered), &mut left, &mut out)
+                rows_of_tape(source, table, &wanted.2, (bounds, *ordered), &mut left, &mut out)
                     .with_context(|| path.display().to_string())?;
                 let (complete, lines) = source.losses(&[table], &Bounds::default())?;
                 let named = lines.into_iter().map(|line| named(line, path, paths.len()));
@@ -161,9 +160,9 @@ fn answer(question: &TapeQuestion, confined: bool, out: &mut (dyn Write + Send))
                         out.head(&table.name, &table.doc, table.fields.iter().map(AnswerColumn::from))?;
                         heads.push(head);
                     }
-                    let kinds: Vec<Kind> = table.fields.iter().map(|field| field.kind).collect();
+                    let columns = in_order(table.fields.iter().map(|field| field.kind));
                     for batch in &table.batches {
-                        RowPicks::all(batch, PASSED).try_for_each(|picks| out.rows(&kinds, &picks))?;
+                        RowPicks::all(batch, PASSED).try_for_each(|picks| out.rows(&columns, &picks))?;
                     }
                 }
                 let notes = report.notes.into_iter().map(|note| named(note, path, paths.len()));
@@ -175,8 +174,8 @@ fn answer(question: &TapeQuestion, confined: bool, out: &mut (dyn Write + Send))
             let column = |(name, kind, doc)| AnswerColumn { name, kind, unit: "", doc };
             out.head("losses", "One row for each loss and each table that it changes.", LOSSES.map(column))?;
             let batch = losses(&sources, &paths, tables.as_deref())?;
-            let kinds = LOSSES.map(|(_, kind, _)| kind);
-            RowPicks::all(&batch, PASSED).try_for_each(|picks| out.rows(&kinds, &picks))?;
+            let columns = in_order(LOSSES.map(|(_, kind, _)| kind));
+            RowPicks::all(&batch, PASSED).try_for_each(|picks| out.rows(&columns, &picks))?;
         }
         QuestionKind::Command(_) => bail!("a command line is answered by a process of its own"),
     }
@@ -241,7 +240,7 @@ fn wanted(sources: &[Source], name: &str, columns: Option<&[String]>) -> Result<
 fn rows_of_tape(
     source: &Source,
     table: &Table,
-    (wanted, kinds): (&[FrameField], &[Kind]),
+    wanted: &[FrameField],
     (bounds, ordered): (&Bounds, bool),
     left: &mut u64,
     out: &mut AnswerOut<'_>,
@@ -249,17 +248,15 @@ fn rows_of_tape(
     source.require(table)?;
     let there = |field: &FrameField| table.fields.iter().find(|there| there.name == field.name);
     let fields: Vec<&FrameField> = wanted.iter().filter_map(there).collect();
-    let whole = fields.len() == wanted.len();
+    let at = |field: &FrameField| fields.iter().position(|there| there.name == field.name);
+    let columns: Vec<BatchColumn> =
+        wanted.iter().map(|field| BatchColumn { kind: field.kind, at: at(field) }).collect();
     let reading = TableReading { table, fields, bounds: bounds.clone(), ordered };
     let mut fault = None;
     source.rows(&reading, &mut |picks| {
         let few = usize::try_from(*left).unwrap_or(usize::MAX);
         let written = match picks.first(few) {
-            Some(picks) if whole => out.rows(kinds, &picks),
-            Some(picks) => {
-                let batch = filled(picks.batch(), wanted, &reading.fields);
-                RowPicks::all(&batch, PASSED).try_for_each(|picks| out.rows(kinds, &picks))
-            }
+            Some(picks) => out.rows(&columns, &picks),
             None => return ControlFlow::Break(()),
         };
         *left = left.saturating_sub(picks.len() as u64);
@@ -274,14 +271,9 @@ fn rows_of_tape(
     fault.map_or(Ok(()), Err)
 }
 
-/// `batch` of the columns `has`, with NULL in the others of `wanted`.
-fn filled(batch: Batch, wanted: &[FrameField], has: &[&FrameField]) -> Batch {
-    let mut columns = batch.columns.into_iter();
-    let column = |field: &FrameField| match has.iter().any(|there| there.name == field.name) {
-        true => columns.next().unwrap_or_else(|| Values::nulls(field.kind, batch.rows)),
-        false => Values::nulls(field.kind, batch.rows),
-    };
-    Batch { rows: batch.rows, columns: wanted.iter().map(column).collect() }
+/// Columns that are those of the batches.
+fn in_order(kinds: impl IntoIterator<Item = Kind>) -> Vec<BatchColumn> {
+    (0..).zip(kinds).map(|(at, kind)| BatchColumn { kind, at: Some(at) }).collect()
 }
 
 /// The rows of losses.
@@ -305,6 +297,6 @@ fn losses(sources: &[Source], paths: &[PathBuf], tables: Option<&[String]>) -> R
         bail!("there is no table {}", frames::plain(unknown));
     }
     let text = |at: usize| Values::of_texts(rows.iter().map(|row| row[at].as_deref().map(str::as_bytes)));
-    let columns = vec![text(0), text(1), text(2), text(3), Values::Flag(complete), text(4)];
+    let columns = vec![text(0), text(1), text(2), text(3), Values::Flag(complete.into_iter().collect()), text(4)];
     Ok(Batch { rows: rows.len(), columns })
 }

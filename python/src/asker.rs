@@ -20,6 +20,7 @@ use crate::answer::{self, KINDS};
 use crate::check::{ReceivedColumn, check};
 use crate::interface::{ArrowArrayStream, NamedKind, ReceivedRows, RowStream};
 use crate::question::TapeQuestion;
+use crate::texts::{ArrowTexts, CodedTexts};
 use crate::wire::{self, AlignedBytes, FrameKind};
 
 create_exception!(systape._native, SystapeError, PyException, "A question has no answer.");
@@ -201,12 +202,10 @@ struct RowsOfAnswer(AnswerReader);
 
 impl RowStream for RowsOfAnswer {
     fn next(&mut self) -> Result<Option<ReceivedRows>, String> {
-        loop {
-            match self.0.next()? {
-                Some(Received::Rows(rows)) => return Ok(Some(rows)),
-                Some(Received::Head(_)) => return Err("an answer with a second table".to_owned()),
-                Some(Received::End(_)) | None => return Ok(None),
-            }
+        match self.0.next()? {
+            Some(Received::Rows(rows)) => Ok(Some(rows)),
+            Some(Received::Head(_)) => Err("an answer with a second table".to_owned()),
+            Some(Received::End(_)) | None => Ok(None),
         }
     }
 }
@@ -228,8 +227,13 @@ impl ReceivedRows {
     }
 }
 
-fn capsule<'py>(py: Python<'py>, columns: Vec<NamedKind>, rows: Box<dyn RowStream>) -> PyResult<Bound<'py, PyCapsule>> {
-    PyCapsule::new_with_value(py, ArrowArrayStream::new(columns, rows), STREAM)
+fn capsule<'py>(
+    py: Python<'py>,
+    columns: Vec<NamedKind>,
+    texts: ArrowTexts,
+    rows: Box<dyn RowStream>,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    PyCapsule::new_with_value(py, ArrowArrayStream::new(columns, texts, rows), STREAM)
 }
 
 fn failed(why: String) -> PyErr {
@@ -265,9 +269,10 @@ impl Answer {
             None => None,
             Some((Received::Head(text), _)) => Some(("head", text.into_pyobject(py)?.into_any())),
             Some((Received::End(text), _)) => Some(("end", text.into_pyobject(py)?.into_any())),
-            Some((Received::Rows(rows), columns)) => {
-                Some(("rows", Bound::new(py, Rows { columns, rows: Arc::new(rows) })?.into_any()))
-            }
+            Some((Received::Rows(rows), columns)) => Some((
+                "rows",
+                Bound::new(py, Rows { columns, texts: ArrowTexts::Whole, rows: Arc::new(rows) })?.into_any(),
+            )),
         })
     }
 
@@ -275,7 +280,7 @@ impl Answer {
     fn stream<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner).take();
         let reader = reader.ok_or_else(|| PyValueError::new_err("the rows of an answer can be taken once"))?;
-        capsule(py, reader.columns.clone(), Box::new(RowsOfAnswer(reader)))
+        capsule(py, reader.columns.clone(), ArrowTexts::Whole, Box::new(RowsOfAnswer(reader)))
     }
 
     /// What the last part says, as JSON, once that was read.
@@ -294,6 +299,8 @@ impl Answer {
 #[pyclass(module = "systape._native", frozen)]
 pub(crate) struct Rows {
     columns: Vec<NamedKind>,
+    /// What texts become for whoever takes the rows.
+    texts: ArrowTexts,
     rows: Arc<ReceivedRows>,
 }
 
@@ -311,7 +318,13 @@ impl Rows {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // a consumer that wishes for other types casts them itself
         drop(requested_schema);
-        capsule(py, self.columns.clone(), Box::new(RowsInMemory(vec![Arc::clone(&self.rows)].into_iter())))
+        let rows = RowsInMemory(vec![Arc::clone(&self.rows)].into_iter());
+        capsule(py, self.columns.clone(), self.texts, Box::new(rows))
+    }
+
+    /// The same rows with texts as polars has them, which not every program knows.
+    fn views(&self) -> Self {
+        Self { columns: self.columns.clone(), texts: ArrowTexts::Views, rows: Arc::clone(&self.rows) }
     }
 
     /// These rows and those of `others`, which have the same columns, as one stream; `columns` are their names and kinds.
@@ -331,7 +344,7 @@ impl Rows {
             }
             all.push(Arc::clone(&part.rows));
         }
-        capsule(py, columns, Box::new(RowsInMemory(all.into_iter())))
+        capsule(py, columns, ArrowTexts::Whole, Box::new(RowsInMemory(all.into_iter())))
     }
 
     /// The values by column: lists of int, float, bool, str, dict, or None. A time is a number of µs since 1970.
@@ -361,6 +374,7 @@ impl Rows {
         self.rows.data.bytes()[from + row / 8] & 1 << (row % 8) != 0
     }
 
+    /// A text of a part of a map.
     fn text(&self, column: &ReceivedColumn, row: usize) -> Option<String> {
         let end = |at: usize| i32::from_le_bytes(self.bytes(column, 1, at)) as usize;
         let (from, _) = column.buffers[2].unwrap_or_default();
@@ -375,7 +389,7 @@ impl Rows {
         column: &ReceivedColumn,
         row: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
-        if !self.bit(column, 0, row) {
+        if kind != Kind::Text && !self.bit(column, 0, row) {
             return Ok(py.None().into_bound(py));
         }
         Ok(match kind {
@@ -387,7 +401,9 @@ impl Rows {
             },
             Kind::Real => f64::from_le_bytes(self.bytes(column, 1, row)).into_pyobject(py)?.into_any(),
             Kind::Flag => self.bit(column, 1, row).into_pyobject(py)?.to_owned().into_any(),
-            Kind::Text => self.text(column, row).into_pyobject(py)?,
+            Kind::Text => {
+                CodedTexts::new(column, &self.rows.data).text(row).map(String::from_utf8_lossy).into_pyobject(py)?
+            }
             Kind::Map => {
                 let dict = PyDict::new(py);
                 let end = |at: usize| i32::from_le_bytes(self.bytes(column, 1, at)) as usize;

@@ -1,7 +1,7 @@
 //! Checks of buffers that a child process made. It reads tapes that anybody may have written, so what comes from it is looked at before a
 //! program follows an offset in it: lengths, ends of texts, and that texts are UTF-8.
 
-use systape_analyzer::frames::Kind;
+use systape_analyzer::frames::{Kind, NONE};
 
 use crate::wire::{self, AlignedBytes};
 
@@ -12,7 +12,8 @@ pub(crate) struct ReceivedColumn {
     pub(crate) rows: usize,
     /// How many of them are NULL.
     pub(crate) nulls: usize,
-    /// Where each buffer is among the bytes; None: there is none, because no row is NULL.
+    /// Where each buffer is among the bytes; None: there is none, because no row is NULL. A column of texts has the numbers of its rows'
+    /// texts, [`NONE`] for NULL, where its texts end, and they; a part of a map has what Arrow has for texts.
     pub(crate) buffers: Vec<Option<(usize, usize)>>,
     /// The parts of the column.
     pub(crate) children: Vec<Self>,
@@ -78,6 +79,9 @@ impl LayoutReader<'_> {
     }
 
     fn column(&mut self, kind: Kind, rows: usize) -> Option<ReceivedColumn> {
+        if kind == Kind::Text {
+            return self.coded(rows);
+        }
         let nulls = self.node(rows)?;
         let valid = self.valid(rows, nulls)?;
         let (mut buffers, mut children) = (vec![valid], Vec::new());
@@ -85,27 +89,56 @@ impl LayoutReader<'_> {
             Kind::Int | Kind::Instant | Kind::Real => buffers.push(Some(self.buffer(rows.checked_mul(8))?)),
             Kind::Wide => buffers.push(Some(self.buffer(rows.checked_mul(16))?)),
             Kind::Flag => buffers.push(Some(self.buffer(Some(rows.div_ceil(8)))?)),
-            Kind::Text => {
-                let (ends, texts) = (self.buffer(ends_of(rows))?, self.buffer(Some(0))?);
-                let text = str::from_utf8(self.of(texts)).ok()?;
-                let all = self.ends(ends, rows)?;
-                let last = usize::try_from(*all.last()?).ok()?;
-                let whole = last <= text.len() && all.iter().all(|end| text.is_char_boundary(*end as usize));
-                buffers.extend(whole.then_some([Some(ends), Some(texts)])?);
-            }
             Kind::Map => {
                 let ends = self.buffer(ends_of(rows))?;
                 let pairs = usize::try_from(*self.ends(ends, rows)?.last()?).ok()?;
                 buffers.push(Some(ends));
                 let (nulls, _) = (self.node(pairs)?, self.buffer(Some(0))?);
-                let parts = vec![self.column(Kind::Text, pairs)?, self.column(Kind::Text, pairs)?];
+                let parts = vec![self.whole(pairs)?, self.whole(pairs)?];
                 if nulls != 0 || parts[0].nulls != 0 {
                     return None;
                 }
                 children.push(ReceivedColumn { rows: pairs, nulls: 0, buffers: vec![None], children: parts });
             }
+            Kind::Text => return None,
         }
         Some(ReceivedColumn { rows, nulls, buffers, children })
+    }
+
+    /// A column of texts as numbers, and each text once.
+    fn coded(&mut self, rows: usize) -> Option<ReceivedColumn> {
+        let nulls = self.node(rows)?;
+        let codes = self.buffer(rows.checked_mul(4))?;
+        let (ends, texts) = (self.buffer(Some(4))?, self.buffer(Some(0))?);
+        let count = ends.1 / 4 - 1;
+        self.texts(ends, texts, count)?;
+        let (all, _) = self.of(codes).as_chunks::<4>();
+        let mut found = 0;
+        for code in all[..rows].iter().map(|code| u32::from_le_bytes(*code)) {
+            found += usize::from(code == NONE);
+            if code != NONE && code as usize >= count {
+                return None;
+            }
+        }
+        let buffers = vec![Some(codes), Some(ends), Some(texts)];
+        (found == nulls).then_some(ReceivedColumn { rows, nulls, buffers, children: Vec::new() })
+    }
+
+    /// A column with a text for each row.
+    fn whole(&mut self, rows: usize) -> Option<ReceivedColumn> {
+        let nulls = self.node(rows)?;
+        let valid = self.valid(rows, nulls)?;
+        let (ends, texts) = (self.buffer(ends_of(rows))?, self.buffer(Some(0))?);
+        self.texts(ends, texts, rows)?;
+        Some(ReceivedColumn { rows, nulls, buffers: vec![valid, Some(ends), Some(texts)], children: Vec::new() })
+    }
+
+    /// Looks at texts, one after the other, and where each of them ends.
+    fn texts(&self, ends: (usize, usize), texts: (usize, usize), count: usize) -> Option<()> {
+        let text = str::from_utf8(self.of(texts)).ok()?;
+        let all = self.ends(ends, count)?;
+        let last = usize::try_from(*all.last()?).ok()?;
+        (last <= text.len() && all.iter().all(|end| text.is_char_boundary(*end as usize))).then_some(())
     }
 
     /// Where each of `rows` ends, behind the 0 where the first begins; None: they are not in order.

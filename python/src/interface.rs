@@ -8,6 +8,7 @@ use std::sync::Arc;
 use systape_analyzer::frames::Kind;
 
 use crate::check::{CheckedRows, ReceivedColumn};
+use crate::texts::{ArrowTexts, CodedTexts};
 use crate::wire::AlignedBytes;
 
 /// Name and kind of a column.
@@ -81,6 +82,7 @@ struct SchemaParts {
 /// What an array points to.
 struct ArrayParts {
     _data: Arc<AlignedBytes>,
+    _made: Vec<AlignedBytes>,
     buffers: Vec<*const c_void>,
     children: Vec<*mut ArrowArray>,
 }
@@ -88,6 +90,7 @@ struct ArrayParts {
 /// What a stream points to.
 struct StreamParts {
     columns: Vec<NamedKind>,
+    texts: ArrowTexts,
     rows: Box<dyn RowStream>,
     error: CString,
 }
@@ -111,8 +114,9 @@ impl ArrowSchema {
         }
     }
 
-    fn of_column((name, kind): &NamedKind) -> Self {
+    fn of_column((name, kind): &NamedKind, texts: ArrowTexts) -> Self {
         let format = match kind {
+            Kind::Text if texts == ArrowTexts::Views => c"vu",
             Kind::Int => c"l",
             Kind::Wide => c"d:20,0",
             Kind::Real => c"g",
@@ -126,30 +130,49 @@ impl ArrowSchema {
         Self::new(format, name, NULLABLE, if *kind == Kind::Map { vec![pair()] } else { Vec::new() })
     }
 
-    fn of_rows(columns: &[NamedKind]) -> Self {
-        Self::new(c"+s", "", 0, columns.iter().map(Self::of_column).collect())
+    fn of_rows(columns: &[NamedKind], texts: ArrowTexts) -> Self {
+        Self::new(c"+s", "", 0, columns.iter().map(|column| Self::of_column(column, texts)).collect())
     }
 }
 
 impl ArrowArray {
+    /// A column of a kind that is sent as Arrow has it.
     fn new(column: &ReceivedColumn, data: &Arc<AlignedBytes>) -> Self {
         let place = |buffer: &Option<(usize, usize)>| match buffer {
             Some((from, len)) => data.bytes()[*from..*from + *len].as_ptr().cast(),
             None => null(),
         };
-        let buffers = column.buffers.iter().map(place).collect();
-        let children = column.children.iter().map(|child| Self::new(child, data)).collect();
-        Self::of((column.rows, column.nulls), buffers, children, data)
+        let parts = ArrayParts {
+            _data: Arc::clone(data),
+            _made: Vec::new(),
+            buffers: column.buffers.iter().map(place).collect(),
+            children: boxed(column.children.iter().map(|child| Self::new(child, data))),
+        };
+        Self::of((column.rows, column.nulls), parts)
     }
 
-    fn of(
-        (rows, nulls): (usize, usize),
-        buffers: Vec<*const c_void>,
-        children: Vec<Self>,
-        data: &Arc<AlignedBytes>,
-    ) -> Self {
-        let children = children.into_iter().map(|child| Box::into_raw(Box::new(child))).collect();
-        let mut parts = Box::new(ArrayParts { _data: Arc::clone(data), buffers, children });
+    /// A column of texts.
+    fn of_texts(column: &ReceivedColumn, data: &Arc<AlignedBytes>, form: ArrowTexts) -> Result<Self, String> {
+        let made = CodedTexts::new(column, data).made(form)?;
+        let place = |bytes: &AlignedBytes| bytes.bytes().as_ptr().cast::<c_void>();
+        let valid = made.valid.as_ref().map_or(null(), place);
+        let (from, len) = column.buffers[2].unwrap_or_default();
+        let bytes = made.bytes.as_ref().map_or(data.bytes()[from..from + len].as_ptr().cast(), place);
+        // behind the buffers that views point to stand their lengths
+        let length = (form == ArrowTexts::Views).then(|| AlignedBytes::of(&(len as i64).to_le_bytes()));
+        let mut buffers = vec![valid, place(&made.places), bytes];
+        buffers.extend(length.as_ref().map(place));
+        let parts = ArrayParts {
+            _data: Arc::clone(data),
+            buffers,
+            children: Vec::new(),
+            _made: [made.valid, Some(made.places), made.bytes, length].into_iter().flatten().collect(),
+        };
+        Ok(Self::of((column.rows, column.nulls), parts))
+    }
+
+    fn of((rows, nulls): (usize, usize), parts: ArrayParts) -> Self {
+        let mut parts = Box::new(parts);
         Self {
             length: rows as i64,
             null_count: nulls as i64,
@@ -164,9 +187,20 @@ impl ArrowArray {
         }
     }
 
-    fn of_rows(ReceivedRows { checked, data }: &ReceivedRows) -> Self {
-        let columns = checked.columns.iter().map(|column| Self::new(column, data)).collect();
-        Self::of((checked.rows, 0), vec![null()], columns, data)
+    /// Rows, whose columns `columns` names.
+    fn of_rows(
+        ReceivedRows { checked, data }: &ReceivedRows,
+        columns: &[NamedKind],
+        texts: ArrowTexts,
+    ) -> Result<Self, String> {
+        let column = |(column, (_, kind)): (&ReceivedColumn, &NamedKind)| match kind {
+            Kind::Text => Self::of_texts(column, data, texts),
+            _ => Ok(Self::new(column, data)),
+        };
+        let children = checked.columns.iter().zip(columns).map(column).collect::<Result<Vec<_>, _>>()?;
+        let parts =
+            ArrayParts { _data: Arc::clone(data), _made: Vec::new(), buffers: vec![null()], children: boxed(children) };
+        Ok(Self::of((checked.rows, 0), parts))
     }
 
     /// What stands for the end of a stream: it has nothing to release.
@@ -186,10 +220,14 @@ impl ArrowArray {
     }
 }
 
+fn boxed(arrays: impl IntoIterator<Item = ArrowArray>) -> Vec<*mut ArrowArray> {
+    arrays.into_iter().map(|array| Box::into_raw(Box::new(array))).collect()
+}
+
 impl ArrowArrayStream {
     /// Makes a stream of `rows` with these columns.
-    pub(crate) fn new(columns: Vec<NamedKind>, rows: Box<dyn RowStream>) -> Self {
-        let parts = Box::new(StreamParts { columns, rows, error: CString::default() });
+    pub(crate) fn new(columns: Vec<NamedKind>, texts: ArrowTexts, rows: Box<dyn RowStream>) -> Self {
+        let parts = Box::new(StreamParts { columns, texts, rows, error: CString::default() });
         Self {
             get_schema: Some(get_schema),
             get_next: Some(get_next),
@@ -251,7 +289,7 @@ unsafe extern "C" fn get_schema(stream: *mut ArrowArrayStream, out: *mut ArrowSc
     // SAFETY: as in `release_stream`; `out` is room for a schema.
     unsafe {
         let parts = &*(*stream).private_data.cast::<StreamParts>();
-        out.write(ArrowSchema::of_rows(&parts.columns));
+        out.write(ArrowSchema::of_rows(&parts.columns, parts.texts));
     }
     0
 }
@@ -260,9 +298,12 @@ unsafe extern "C" fn get_next(stream: *mut ArrowArrayStream, out: *mut ArrowArra
     // SAFETY: as in `get_schema`; nobody else uses the stream meanwhile.
     unsafe {
         let parts = &mut *(*stream).private_data.cast::<StreamParts>();
-        match parts.rows.next() {
-            Ok(Some(rows)) => out.write(ArrowArray::of_rows(&rows)),
-            Ok(None) => out.write(ArrowArray::none()),
+        let array = |rows: Option<ReceivedRows>| match rows {
+            Some(rows) => ArrowArray::of_rows(&rows, &parts.columns, parts.texts),
+            None => Ok(ArrowArray::none()),
+        };
+        match parts.rows.next().and_then(array) {
+            Ok(array) => out.write(array),
             Err(why) => {
                 parts.error = CString::new(why.replace('\0', "\\x00")).unwrap_or_default();
                 return FAILED;

@@ -10,6 +10,7 @@ mod check;
 mod child;
 mod interface;
 mod question;
+mod texts;
 mod wire;
 
 use pyo3::prelude::*;

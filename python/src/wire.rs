@@ -48,6 +48,24 @@ impl AlignedBytes {
         unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.len) }
     }
 
+    /// Makes `len` bytes that are 0.
+    pub(crate) fn zeroed(len: usize) -> Self {
+        Self { lines: vec![Line([0; 64]); len.div_ceil(64)], len }
+    }
+
+    /// Makes a copy of `bytes`.
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        let mut all = Self::zeroed(bytes.len());
+        all.bytes_mut().copy_from_slice(bytes);
+        all
+    }
+
+    /// The bytes, to be written.
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `bytes`, and nobody else has the lines.
+        unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.len) }
+    }
+
     /// Reads `len` bytes; room is made as they come.
     fn read(from: &mut dyn Read, len: usize) -> io::Result<Self> {
         let mut all = Self::default();

@@ -134,7 +134,7 @@ class Tape:
             given = False
             try:
                 for rows in _rows_of(answer):
-                    frame = polars.DataFrame(rows)
+                    frame = polars.DataFrame(rows.views())
                     given = True
                     yield frame if predicate is None else frame.filter(predicate)
             finally:

@@ -3,12 +3,16 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    ArrayRef, BooleanArray, Decimal128Array, Float64Array, Int64Array, MapBuilder, RecordBatch, RecordBatchOptions,
-    StringBuilder, TimestampMicrosecondArray,
+    ArrayRef, ArrowPrimitiveType, BooleanArray, Int64Array, MapBuilder, PrimitiveArray, RecordBatch,
+    RecordBatchOptions, StringBuilder,
 };
-use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
+use datafusion::arrow::buffer::NullBuffer;
+use datafusion::arrow::datatypes::{
+    DataType, Decimal128Type, Field, Fields, Float64Type, Int64Type, Schema, SchemaRef, TimeUnit,
+    TimestampMicrosecondType,
+};
 use datafusion::arrow::error::Result;
-use systape_analyzer::frames::{self, Batch, Kind, NONE, Table, Values, utf8};
+use systape_analyzer::frames::{self, Batch, Kind, NONE, Nullable, Table, Values, utf8};
 
 /// Digits of a [`Kind::Wide`].
 pub(crate) const WIDE: u8 = 20;
@@ -52,15 +56,28 @@ pub(crate) fn record_batch(schema: &SchemaRef, batch: Batch) -> Result<RecordBat
     RecordBatch::try_new_with_options(Arc::clone(schema), columns.collect::<Result<_>>()?, &options)
 }
 
+fn numbers<T: ArrowPrimitiveType>(values: Nullable<T::Native>) -> PrimitiveArray<T>
+where
+    T::Native: Default,
+{
+    let (values, nulls) = values.into_parts();
+    let valid = nulls.map(|nulls| nulls.into_iter().map(|null| !null).collect::<Vec<bool>>());
+    PrimitiveArray::new(values.into(), valid.map(NullBuffer::from))
+}
+
 fn array(values: Values, ty: &DataType) -> Result<ArrayRef> {
     Ok(match values {
         Values::Int(values) => match ty {
-            DataType::Timestamp(..) => Arc::new(TimestampMicrosecondArray::from(values).with_timezone("UTC")),
-            _ => Arc::new(Int64Array::from(values)),
+            DataType::Timestamp(..) => {
+                Arc::new(numbers::<TimestampMicrosecondType>(values).with_timezone("UTC"))
+            }
+            _ => Arc::new(numbers::<Int64Type>(values)),
         },
-        Values::Wide(values) => Arc::new(Decimal128Array::from(values).with_precision_and_scale(WIDE, 0)?),
-        Values::Real(values) => Arc::new(Float64Array::from(values)),
-        Values::Flag(values) => Arc::new(BooleanArray::from(values)),
+        Values::Wide(values) => {
+            Arc::new(numbers::<Decimal128Type>(values).with_precision_and_scale(WIDE, 0)?)
+        }
+        Values::Real(values) => Arc::new(numbers::<Float64Type>(values)),
+        Values::Flag(values) => Arc::new(values.iter().collect::<BooleanArray>()),
         Values::Text(codes, names) => {
             let names: Vec<String> = names.iter().map(|name| utf8(name)).collect();
             let mut texts = StringBuilder::with_capacity(codes.len(), codes.len() * 8);

@@ -9,6 +9,7 @@ use systape_format::reader::Segment;
 
 use super::defs::SYSCALLS;
 use super::make::Maker;
+use super::nullable::Nullable;
 use super::values::{Argument, NONE, Values};
 use super::{Batch, Frame, FrameField};
 use systape_answers::lines::json::args::Arguments;
@@ -120,8 +121,12 @@ impl Frame<'_> {
                 Some((ns, short)) => (i64::try_from(ns).ok(), Some(short)),
                 None => (None, None),
             });
-            let (durs, short) = durs.unzip();
-            (Values::Int(durs), short)
+            let (mut values, mut bounds) = (Nullable::default(), Nullable::default());
+            durs.for_each(|(ns, short)| {
+                values.push(ns);
+                bounds.push(short);
+            });
+            (Values::Int(values), bounds)
         });
         maker.int("cpu", |at| time.cpu.get(shown[at]).map(|cpu| i64::from(*cpu)));
         maker.task("", &loaded.dict.tasks, |task| session.cgroup_path(task.cgroup_id), |at| Some(core.task[shown[at]]));

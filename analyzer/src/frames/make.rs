@@ -6,6 +6,7 @@ use systape_format::model::Task;
 use systape_format::table::{TableDef, Type};
 
 use super::fields::{FrameField, Shows};
+use super::nullable::Nullable;
 use super::values::{NONE, Values};
 use systape_answers::render::json::lossless;
 use systape_answers::render::row::TaskColumn;
@@ -14,10 +15,10 @@ use systape_events::values::clock::{self, Clock};
 /// The values of a column of the declaration.
 #[derive(Debug)]
 struct Column {
-    /// Points in time are CLOCK_MONOTONIC.
+    /// Points in time are the 64 bits of CLOCK_MONOTONIC.
     values: Values,
     /// Whether each is a bound, if its column has that.
-    short: Option<Vec<Option<bool>>>,
+    short: Option<Nullable<bool>>,
 }
 
 /// What is the same in all rows of a tape.
@@ -113,7 +114,7 @@ impl<'a> Maker<'a> {
     /// Makes a column of points in time, CLOCK_MONOTONIC.
     pub(crate) fn time(&mut self, name: &str, of: impl Fn(usize) -> Option<u64>) {
         let rows = self.rows;
-        self.put(name, || Values::Wide((0..rows).map(|row| of(row).map(i128::from)).collect()));
+        self.put(name, || Values::Int((0..rows).map(|row| of(row).map(u64::cast_signed)).collect()));
     }
 
     /// Makes a column of words, of which there are few.
@@ -129,7 +130,7 @@ impl<'a> Maker<'a> {
     }
 
     /// Makes a column of values that may be bounds, and whether each is.
-    pub(crate) fn bound(&mut self, name: &str, make: impl FnOnce() -> (Values, Vec<Option<bool>>)) {
+    pub(crate) fn bound(&mut self, name: &str, make: impl FnOnce() -> (Values, Nullable<bool>)) {
         self.place(name, || {
             let (values, short) = make();
             Column { values, short: Some(short) }
@@ -192,11 +193,10 @@ impl<'a> Maker<'a> {
         let (common, rows) = (self.common, self.rows);
         let column = self.columns.get(field.of).and_then(Option::as_ref);
         let times = |of: &dyn Fn(u64) -> Option<i64>| match column {
-            Some(Column { values: Values::Wide(times), .. }) => {
-                let ts = |ts: &Option<i128>| ts.and_then(|ts| u64::try_from(ts).ok());
-                Values::Int(times.iter().map(|time| ts(time).and_then(of)).collect())
+            Some(Column { values: Values::Int(times), .. }) => {
+                Values::Int(times.iter().map(|time| of(time?.cast_unsigned())).collect())
             }
-            _ => Values::Int(vec![None; rows]),
+            _ => Values::Int(Nullable::all_null(rows)),
         };
         let real = |ts: u64| common.clock.real(ts);
         match field.shows {
@@ -211,7 +211,7 @@ impl<'a> Maker<'a> {
             }
             Shows::Short => match column.and_then(|column| column.short.as_ref()) {
                 Some(short) => Values::Flag(short.clone()),
-                None => Values::Flag(vec![None; rows]),
+                None => Values::Flag(Nullable::all_null(rows)),
             },
             Shows::Raw => self.raw(),
             Shows::Value => match column {

@@ -2,17 +2,17 @@
 
 use std::ops::Range;
 
-use super::{Batch, Values};
+use super::Batch;
 
 /// Rows of a batch that follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct RowRun {
+pub(super) struct RowRun {
     /// Index of the batch.
-    batch: u32,
+    pub(super) batch: u32,
     /// The first of the rows.
-    from: u32,
+    pub(super) from: u32,
     /// Number of the rows.
-    rows: u32,
+    pub(super) rows: u32,
 }
 
 /// Rows of batches.
@@ -24,17 +24,10 @@ pub struct RowPicks<'b> {
 }
 
 impl<'b> RowPicks<'b> {
-    /// Makes picks of `rows`: the index of the batch, and of the row in it.
-    pub fn new(batches: Vec<&'b Batch>, rows: impl IntoIterator<Item = (u32, u32)>) -> Self {
-        let (mut runs, mut count) = (Vec::<RowRun>::new(), 0);
-        for (batch, row) in rows {
-            count += 1;
-            match runs.last_mut() {
-                Some(last) if last.batch == batch && last.from + last.rows == row => last.rows += 1,
-                _ => runs.push(RowRun { batch, from: row, rows: 1 }),
-            }
-        }
-        Self { batches, runs, rows: count }
+    /// Makes picks of these runs of rows.
+    pub(super) fn new(batches: Vec<&'b Batch>, runs: Vec<RowRun>) -> Self {
+        let rows = runs.iter().map(|run| run.rows as usize).sum();
+        Self { batches, runs, rows }
     }
 
     /// Makes picks of all rows of `batch`, at most `most` at a time.
@@ -44,7 +37,7 @@ impl<'b> RowPicks<'b> {
         let starts = (0..rows).step_by(step as usize);
         starts.map(move |from| {
             let rows = step.min(rows - from);
-            Self { batches: vec![batch], runs: vec![RowRun { batch: 0, from, rows }], rows: rows as usize }
+            Self::new(vec![batch], vec![RowRun { batch: 0, from, rows }])
         })
     }
 
@@ -70,18 +63,7 @@ impl<'b> RowPicks<'b> {
             left -= rows;
             runs.push(RowRun { rows, ..*run });
         }
-        let rows = runs.iter().map(|run| run.rows as usize).sum();
-        (rows > 0).then(|| Self { batches: self.batches.clone(), runs, rows })
-    }
-
-    /// A batch of these rows.
-    pub fn batch(&self) -> Batch {
-        let rows: Vec<(u32, u32)> = self.rows().map(|(batch, row)| (batch as u32, row as u32)).collect();
-        let column = |at: usize| {
-            let columns: Vec<&Values> = self.batches().filter_map(|batch| batch.columns.get(at)).collect();
-            Values::picked(&columns, &rows)
-        };
-        Batch { rows: self.rows, columns: (0..).map_while(column).collect() }
+        (!runs.is_empty()).then(|| Self::new(self.batches.clone(), runs))
     }
 
     /// The batches.
@@ -106,23 +88,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_that_follow_each_other_are_one_run() {
-        let batch = Batch { rows: 9, columns: vec![Values::Int((0..9).map(Some).collect())] };
-        let rows = [(0, 3), (0, 4), (0, 5), (1, 6), (0, 6), (0, 8)];
-        let picks = RowPicks::new(vec![&batch, &batch], rows);
-        assert_eq!(picks.runs().collect::<Vec<_>>(), [(0, 3..6), (1, 6..7), (0, 6..7), (0, 8..9)]);
-        let back: Vec<(u32, u32)> = picks.rows().map(|(batch, row)| (batch as u32, row as u32)).collect();
-        assert_eq!((back, picks.len()), (rows.to_vec(), 6));
-        let values = |picks: &RowPicks<'_>| match picks.batch().columns.remove(0) {
-            Values::Int(values) => values.into_iter().flatten().collect::<Vec<_>>(),
-            other => panic!("{other:?}"),
-        };
-        assert_eq!(values(&picks), [3, 4, 5, 6, 6, 8]);
-        assert_eq!(values(&picks.first(2).unwrap()), [3, 4]);
-        assert_eq!(values(&picks.first(5).unwrap()), [3, 4, 5, 6, 6]);
+    fn rows_are_those_of_the_runs() {
+        let batch = Batch { rows: 9, columns: Vec::new() };
+        let run = |batch, from, rows| RowRun { batch, from, rows };
+        let picks = RowPicks::new(vec![&batch, &batch], vec![run(0, 3, 3), run(1, 6, 1), run(0, 6, 1), run(0, 8, 1)]);
+        let rows = |picks: &RowPicks<'_>| picks.rows().collect::<Vec<_>>();
+        assert_eq!((rows(&picks), picks.len()), (vec![(0, 3), (0, 4), (0, 5), (1, 6), (0, 6), (0, 8)], 6));
+        assert_eq!(rows(&picks.first(2).unwrap()), [(0, 3), (0, 4)]);
+        assert_eq!(rows(&picks.first(5).unwrap()), [(0, 3), (0, 4), (0, 5), (1, 6), (0, 6)]);
         assert_eq!(picks.first(100).unwrap().len(), 6);
-        assert!(picks.first(0).is_none() && RowPicks::new(vec![&batch], []).first(3).is_none());
-        let all: Vec<_> = RowPicks::all(&batch, 4).map(|picks| values(&picks)).collect();
-        assert_eq!(all, [vec![0, 1, 2, 3], vec![4, 5, 6, 7], vec![8]]);
+        assert!(picks.first(0).is_none() && RowPicks::new(vec![&batch], Vec::new()).first(3).is_none());
+        let all: Vec<_> = RowPicks::all(&batch, 4).map(|picks| picks.runs().collect::<Vec<_>>()).collect();
+        assert_eq!(all, [[(0, 0..4)], [(0, 4..8)], [(0, 8..9)]]);
     }
 }

@@ -3,12 +3,14 @@
 //! Calls are stored by their ends, and asked for by their starts. Rows that come early wait ([`WaitingBatches`]) until no earlier one can
 //! come, as [`Step::frontier`] says. Memory does not grow with the tape.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 
 use anyhow::Result;
 use rayon::prelude::*;
 
-use super::picks::RowPicks;
+use super::picks::{RowPicks, RowRun};
 use super::{Batch, Bounds, FrameField, Source, Step, Table, Values};
 
 /// Most rows that are passed at once.
@@ -38,56 +40,134 @@ pub struct TableReading<'t> {
 /// Takes rows of a table. Break: no more are wanted.
 pub type TakePicks<'a> = &'a mut (dyn FnMut(&RowPicks<'_>) -> ControlFlow<()> + Send);
 
-/// Batches with rows that wait.
-#[derive(Debug, Default)]
-struct WaitingBatches {
-    batches: Vec<Batch>,
-    /// Time of each row, the index of its batch, its index in that; None: it is not known, and the row is among the last.
-    rows: Vec<(i64, u32, u32)>,
+/// A batch with rows that wait, in order of time.
+#[derive(Debug)]
+struct WaitingBatch {
+    batch: Batch,
+    /// Time of each row; i64::MAX: it is not known, and the row is among the last.
+    times: Vec<i64>,
+    /// The first row that waits.
+    next: usize,
 }
 
-impl WaitingBatches {
-    /// Adds rows; `time`: the column with their times.
-    fn add(&mut self, batch: Batch, time: usize) {
-        let number = self.batches.len() as u32;
-        let times = match batch.columns.get(time) {
-            Some(Values::Int(times)) => &**times,
-            _ => &[],
+impl WaitingBatch {
+    /// Puts the rows of `batch` in order of time, by its last column, which is taken from it.
+    fn new(mut batch: Batch) -> Self {
+        let mut times = match batch.columns.pop() {
+            Some(Values::Int(times)) => times.iter().map(|time| time.unwrap_or(i64::MAX)).collect(),
+            _ => vec![i64::MAX; batch.rows],
         };
-        let time = |row: u32| times.get(row as usize).copied().flatten().unwrap_or(i64::MAX);
-        self.rows.extend((0..batch.rows as u32).map(|row| (time(row), number, row)));
-        self.batches.push(batch);
-    }
-
-    /// Passes on the rows before `frontier`; without one all.
-    fn pass(&mut self, frontier: Option<i64>, each: TakePicks<'_>) -> ControlFlow<()> {
-        // batches and rows are in the order in which they came, by which equal times are told apart. They are nearly sorted, of which
-        // this sort makes use
-        self.rows.sort();
-        let ready = match frontier {
-            Some(i64::MAX) | None => self.rows.len(),
-            Some(frontier) => self.rows.partition_point(|(time, ..)| *time < frontier),
-        };
-        for rows in self.rows[..ready].chunks(PASSED) {
-            let rows = rows.iter().map(|(_, batch, row)| (*batch, *row));
-            each(&RowPicks::new(self.batches.iter().collect(), rows))?;
+        if !times.is_sorted() {
+            let order = order_of(&times);
+            times = order.iter().map(|row| times[*row as usize]).collect();
+            batch.columns = batch.columns.into_iter().map(|column| column.in_order(&order)).collect();
         }
-        self.rows.drain(..ready);
-        self.forget();
-        ControlFlow::Continue(())
+        Self { batch, times, next: 0 }
     }
 
-    /// Forgets batches of which no row waits any more.
-    fn forget(&mut self) {
-        let mut numbers = vec![None; self.batches.len()];
-        self.rows.iter().for_each(|(_, batch, _)| numbers[*batch as usize] = Some(0));
-        (0..).zip(numbers.iter_mut().flatten()).for_each(|(kept, number)| *number = kept);
-        let mut at = 0;
-        self.batches.retain(|_| {
-            at += 1;
-            numbers[at - 1].is_some()
-        });
-        self.rows.iter_mut().for_each(|(_, batch, _)| *batch = numbers[*batch as usize].unwrap_or(0));
+    /// Time of the first row that waits, if one does before `end`.
+    fn first(&self, end: usize) -> Option<i64> {
+        self.times[..end].get(self.next).copied()
+    }
+}
+
+/// The rows in order of time; those of one time in the order that they have. Most are in order already, because those that are not
+/// began long before they ended.
+fn order_of(times: &[i64]) -> Vec<u32> {
+    let (mut in_order, mut late, mut unknown) = (Vec::with_capacity(times.len()), Vec::new(), Vec::new());
+    let mut latest = i64::MIN;
+    for (row, time) in (0..).zip(times) {
+        if *time == i64::MAX {
+            unknown.push(row);
+        } else if *time < latest {
+            late.push((*time, row));
+        } else {
+            latest = *time;
+            in_order.push(row);
+        }
+    }
+    late.sort_unstable();
+    let mut all = Vec::with_capacity(times.len());
+    let mut rest = &in_order[..];
+    for (time, row) in late {
+        let (before, behind) = rest.split_at(leading(rest, |before| (times[*before as usize], *before) < (time, row)));
+        all.extend_from_slice(before);
+        all.push(row);
+        rest = behind;
+    }
+    all.extend_from_slice(rest);
+    all.extend(unknown);
+    all
+}
+
+/// How many items `are` at the beginning, behind which no more of them come. Mostly few of many do.
+fn leading<T>(items: &[T], are: impl Fn(&T) -> bool) -> usize {
+    let mut most = 1;
+    while items.get(most - 1).is_some_and(&are) {
+        most *= 2;
+    }
+    let known = most / 2;
+    known + items[known..most.min(items.len())].partition_point(are)
+}
+
+/// A batch that was read.
+#[derive(Debug)]
+enum ReadBatch {
+    /// In the tape's order.
+    AsIs(Batch),
+    /// In order of time.
+    InOrder(WaitingBatch),
+}
+
+impl ReadBatch {
+    fn new(batch: Batch, ordered: bool) -> Self {
+        if ordered { Self::InOrder(WaitingBatch::new(batch)) } else { Self::AsIs(batch) }
+    }
+}
+
+/// Batches with rows that wait.
+#[derive(Debug, Default)]
+struct WaitingBatches(Vec<WaitingBatch>);
+
+impl WaitingBatches {
+    /// Number of rows that wait.
+    fn rows(&self) -> usize {
+        self.0.iter().map(|waiting| waiting.times.len() - waiting.next).sum()
+    }
+
+    /// Passes on the rows before `frontier`; without one all. Of one time those come first whose batch came first.
+    fn pass(&mut self, frontier: Option<i64>, each: TakePicks<'_>) -> ControlFlow<()> {
+        let end = |waiting: &WaitingBatch| match frontier {
+            Some(i64::MAX) | None => waiting.times.len(),
+            Some(frontier) => waiting.times.partition_point(|time| *time < frontier),
+        };
+        let ends: Vec<usize> = self.0.iter().map(end).collect();
+        // the first row of each batch, the earliest on top
+        let first = |(at, (waiting, end)): (usize, (&WaitingBatch, &usize))| Some(Reverse((waiting.first(*end)?, at)));
+        let mut firsts: BinaryHeap<_> = self.0.iter().zip(&ends).enumerate().filter_map(first).collect();
+        loop {
+            let mut runs = Vec::new();
+            let mut room = PASSED;
+            while room > 0 {
+                let Some(Reverse((_, at))) = firsts.pop() else { break };
+                let waiting = &mut self.0[at];
+                let rest = &waiting.times[waiting.next..ends[at].min(waiting.next + room)];
+                let rows = match firsts.peek() {
+                    Some(Reverse(after)) => leading(rest, |time| (*time, at) < *after),
+                    None => rest.len(),
+                };
+                runs.push(RowRun { batch: at as u32, from: waiting.next as u32, rows: rows as u32 });
+                waiting.next += rows;
+                room -= rows;
+                firsts.extend(waiting.first(ends[at]).map(|time| Reverse((time, at))));
+            }
+            if runs.is_empty() {
+                break;
+            }
+            each(&RowPicks::new(self.0.iter().map(|waiting| &waiting.batch).collect(), runs))?;
+        }
+        self.0.retain(|waiting| waiting.next < waiting.times.len());
+        ControlFlow::Continue(())
     }
 }
 
@@ -116,22 +196,27 @@ impl Source {
         };
         let mut waiting = WaitingBatches::default();
         for steps in steps.chunks(rayon::current_num_threads().clamp(1, AT_ONCE)) {
-            let read: Vec<Result<Vec<Batch>>> =
-                steps.par_iter().map(|step| self.read_step(table, step, &wanted, bounds)).collect();
+            let read: Vec<Result<Vec<ReadBatch>>> = steps
+                .par_iter()
+                .map(|step| {
+                    let batches = self.read_step(table, step, &wanted, bounds)?.into_iter();
+                    Ok(batches.map(|batch| ReadBatch::new(batch, time.is_some())).collect())
+                })
+                .collect();
             for (step, batches) in steps.iter().zip(read) {
                 for batch in batches? {
-                    let passed = match time {
-                        None => RowPicks::all(&batch, PASSED).try_for_each(|picks| each(&picks)),
-                        Some(_) => {
-                            waiting.add(batch, fields.len());
-                            if waiting.rows.len() > MOST { waiting.pass(None, each) } else { ControlFlow::Continue(()) }
+                    let passed = match batch {
+                        ReadBatch::AsIs(batch) => RowPicks::all(&batch, PASSED).try_for_each(|picks| each(&picks)),
+                        ReadBatch::InOrder(batch) => {
+                            waiting.0.push(batch);
+                            if waiting.rows() > MOST { waiting.pass(None, each) } else { ControlFlow::Continue(()) }
                         }
                     };
                     if passed.is_break() {
                         return Ok(());
                     }
                 }
-                let ready = time.is_some() && waiting.rows.len() >= STEP && step.frontier.is_some();
+                let ready = time.is_some() && waiting.rows() >= STEP && step.frontier.is_some();
                 if ready && waiting.pass(step.frontier, each).is_break() {
                     return Ok(());
                 }
@@ -180,9 +265,12 @@ impl Source {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frames::nullable::Nullable;
 
-    fn batch(times: &[Option<i64>]) -> Batch {
-        Batch { rows: times.len(), columns: vec![Values::Int(times.to_vec())] }
+    /// A batch whose rows are their times.
+    fn batch(times: &[Option<i64>]) -> WaitingBatch {
+        let column = || Values::Int(times.iter().copied().collect());
+        WaitingBatch::new(Batch { rows: times.len(), columns: vec![column(), column()] })
     }
 
     #[test]
@@ -193,25 +281,64 @@ mod tests {
             let mut now = Vec::new();
             let _ = waiting.pass(frontier, &mut |picks| {
                 let batches: Vec<&Batch> = picks.batches().collect();
-                now.extend(picks.rows().map(|(batch, row)| match &batches[batch].columns[0] {
-                    Values::Int(times) => times[row],
-                    _ => None,
+                now.extend(picks.rows().map(|(batch, row)| match &batches[batch].columns[..] {
+                    [Values::Int(times)] => times.get(row),
+                    other => panic!("{other:?}"),
                 }));
                 ControlFlow::Continue(())
             });
             passed.extend(now.iter().copied());
             now
         };
-        waiting.add(batch(&[Some(5), None, Some(1)]), 0);
+        waiting.0.push(batch(&[Some(5), None, Some(1)]));
         assert_eq!(pass(&mut waiting, Some(5)), [Some(1)]);
-        waiting.add(batch(&[Some(4), Some(9)]), 0);
+        waiting.0.push(batch(&[Some(4), Some(9)]));
         assert_eq!(pass(&mut waiting, Some(9)), [Some(4), Some(5)]);
-        assert_eq!(waiting.batches.len(), 2);
-        waiting.add(batch(&[Some(7)]), 0);
+        assert_eq!(waiting.0.len(), 2);
+        waiting.0.push(batch(&[Some(7)]));
         assert_eq!(pass(&mut waiting, Some(8)), [Some(7)]);
-        assert_eq!(waiting.batches.len(), 2, "a batch without rows is forgotten");
+        assert_eq!(waiting.0.len(), 2, "a batch without rows is forgotten");
         assert_eq!(pass(&mut waiting, Some(i64::MAX)), [Some(9), None]);
-        assert_eq!(waiting.batches.len(), 0);
+        assert_eq!(waiting.0.len(), 0);
         assert_eq!(passed.len(), 6);
+    }
+
+    #[test]
+    fn what_leads_is_counted() {
+        for (len, leads) in (0..20).flat_map(|len| (0..=len).map(move |leads| (len, leads))) {
+            let items: Vec<usize> = (0..len).collect();
+            assert_eq!(leading(&items, |item| *item < leads), leads, "of {len}");
+        }
+    }
+
+    #[test]
+    fn rows_of_batches_that_overlap_are_in_one_order() {
+        // by time, then by batch, then by row: as a sort of all of them would have them
+        let times = [vec![3, 1, 4, 1, 5, 9, 2, 6], vec![5, 3, 5, 8, 9, 7], vec![], vec![9, 3, 2, 3, 8, 4]];
+        let mut waiting = WaitingBatches(
+            times
+                .iter()
+                .map(|times| {
+                    let rows: Nullable<i64> = (0..times.len() as i64).map(Some).collect();
+                    let times = times.iter().copied().map(Some).collect();
+                    WaitingBatch::new(Batch { rows: rows.len(), columns: vec![Values::Int(rows), Values::Int(times)] })
+                })
+                .collect(),
+        );
+        let mut passed = Vec::new();
+        let _ = waiting.pass(None, &mut |picks| {
+            let batches: Vec<&Batch> = picks.batches().collect();
+            passed.extend(picks.rows().map(|(batch, row)| match &batches[batch].columns[..] {
+                [Values::Int(rows)] => (batch, rows.get(row).unwrap()),
+                other => panic!("{other:?}"),
+            }));
+            ControlFlow::Continue(())
+        });
+        let mut wanted: Vec<(i64, usize, i64)> = Vec::new();
+        for (batch, times) in times.iter().enumerate() {
+            wanted.extend(times.iter().zip(0..).map(|(time, row)| (*time, batch, row)));
+        }
+        wanted.sort_unstable();
+        assert_eq!(passed, wanted.into_iter().map(|(_, batch, row)| (batch, row)).collect::<Vec<_>>());
     }
 }

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use systape_format::table::Type;
 
 use super::fields::Kind;
+use super::nullable::{Nullable, retain};
 use systape_answers::render::cell::Cell;
 
 /// An argument of a call: its name, and its text if it has one.
@@ -15,20 +16,20 @@ pub type Argument = (Arc<str>, Option<String>);
 /// The code of a text that is NULL.
 pub const NONE: u32 = u32::MAX;
 
-/// The values of one column in a batch of rows. None is NULL.
+/// The values of one column in a batch of rows.
 #[derive(Clone, Debug)]
 pub enum Values {
     /// Numbers, and instants in µs.
-    Int(Vec<Option<i64>>),
+    Int(Nullable<i64>),
     /// Numbers of up to 64 bits, with a sign or without.
-    Wide(Vec<Option<i128>>),
+    Wide(Nullable<i128>),
     /// Numbers with fractions.
-    Real(Vec<Option<f64>>),
+    Real(Nullable<f64>),
     /// Yes or no.
-    Flag(Vec<Option<bool>>),
+    Flag(Nullable<bool>),
     /// Texts of any bytes: for each row the index of its text, or [`NONE`].
     Text(Vec<u32>, Vec<Vec<u8>>),
-    /// Arguments of calls.
+    /// Arguments of calls; None is NULL.
     Map(Vec<Option<Vec<Argument>>>),
 }
 
@@ -36,22 +37,22 @@ impl Values {
     /// NULL in all `rows`.
     pub fn nulls(kind: Kind, rows: usize) -> Self {
         match kind {
-            Kind::Int | Kind::Instant => Self::Int(vec![None; rows]),
-            Kind::Wide => Self::Wide(vec![None; rows]),
-            Kind::Real => Self::Real(vec![None; rows]),
-            Kind::Flag => Self::Flag(vec![None; rows]),
+            Kind::Int | Kind::Instant => Self::Int(Nullable::all_null(rows)),
+            Kind::Wide => Self::Wide(Nullable::all_null(rows)),
+            Kind::Real => Self::Real(Nullable::all_null(rows)),
+            Kind::Flag => Self::Flag(Nullable::all_null(rows)),
             Kind::Text => Self::Text(vec![NONE; rows], Vec::new()),
             Kind::Map => Self::Map(vec![None; rows]),
         }
     }
 
-    /// The values of a column of type `ty`; `open`: what its times count from.
+    /// The values of a column of type `ty`; `open`: what its times count from. Points in time are the 64 bits of CLOCK_MONOTONIC.
     pub(crate) fn of_cells<'c, 'v: 'c>(ty: Type, open: u64, cells: impl Iterator<Item = &'c Cell<'v>>) -> Self {
         let int = |cell: &Cell<'_>| if let Cell::Int(value) = cell { Some(*value) } else { None };
         match ty {
             Type::Time => {
-                let ts = |cell: &Cell<'_>| Some(i128::from(open.wrapping_add_signed(cell.int()?)));
-                Self::Wide(cells.map(ts).collect())
+                let ts = |cell: &Cell<'_>| Some(open.wrapping_add_signed(cell.int()?).cast_signed());
+                Self::Int(cells.map(ts).collect())
             }
             Type::Wide | Type::Unread => Self::Wide(cells.map(int).collect()),
             Type::Duration | Type::Count | Type::Bytes | Type::Int | Type::Stack => {
@@ -109,40 +110,31 @@ impl Values {
         }
     }
 
-    /// The values of `rows`: the index of the batch whose `columns` they are among, and of the row.
-    pub(super) fn picked(columns: &[&Self], rows: &[(u32, u32)]) -> Option<Self> {
-        fn of<T: Clone>(lists: Option<Vec<&Vec<T>>>, rows: &[(u32, u32)]) -> Option<Vec<T>> {
-            let lists = lists?;
-            rows.iter().map(|(batch, row)| lists.get(*batch as usize)?.get(*row as usize).cloned()).collect()
-        }
-        macro_rules! lists {
-            ($kind:ident) => {
-                columns.iter().map(|column| if let Self::$kind(list) = column { Some(list) } else { None }).collect()
-            };
-        }
-        Some(match columns.first()? {
-            Self::Int(_) => Self::Int(of(lists!(Int), rows)?),
-            Self::Wide(_) => Self::Wide(of(lists!(Wide), rows)?),
-            Self::Real(_) => Self::Real(of(lists!(Real), rows)?),
-            Self::Flag(_) => Self::Flag(of(lists!(Flag), rows)?),
-            Self::Map(_) => Self::Map(of(lists!(Map), rows)?),
-            Self::Text(..) => {
-                let text = |(batch, row): &(u32, u32)| match columns.get(*batch as usize) {
-                    Some(Self::Text(codes, names)) => names.get(*codes.get(*row as usize)? as usize),
-                    _ => None,
-                };
-                Self::of_texts(rows.iter().map(|place| text(place).map(Vec::as_slice)))
+    /// Values in the order of `rows`, each of which is named once.
+    pub(super) fn in_order(self, rows: &[u32]) -> Self {
+        match self {
+            Self::Int(values) => Self::Int(values.at(rows)),
+            Self::Wide(values) => Self::Wide(values.at(rows)),
+            Self::Real(values) => Self::Real(values.at(rows)),
+            Self::Flag(values) => Self::Flag(values.at(rows)),
+            Self::Text(codes, names) => {
+                let code = |row: &u32| codes.get(*row as usize).copied().unwrap_or(NONE);
+                Self::Text(rows.iter().map(code).collect(), names)
             }
-        })
+            Self::Map(mut values) => {
+                let taken = |row: &u32| values.get_mut(*row as usize).and_then(Option::take);
+                Self::Map(rows.iter().map(taken).collect())
+            }
+        }
     }
 
     /// Leaves out the rows that are not `kept`.
     pub(crate) fn keep(&mut self, kept: &[bool]) {
         match self {
-            Self::Int(values) => retain(values, kept),
-            Self::Wide(values) => retain(values, kept),
-            Self::Real(values) => retain(values, kept),
-            Self::Flag(values) => retain(values, kept),
+            Self::Int(values) => values.keep(kept),
+            Self::Wide(values) => values.keep(kept),
+            Self::Real(values) => values.keep(kept),
+            Self::Flag(values) => values.keep(kept),
             Self::Text(codes, _) => retain(codes, kept),
             Self::Map(values) => retain(values, kept),
         }
@@ -164,10 +156,4 @@ impl Values {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-}
-
-/// Leaves out the values that are not `kept`.
-fn retain<T>(values: &mut Vec<T>, kept: &[bool]) {
-    let mut kept = kept.iter();
-    values.retain(|_| kept.next() == Some(&true));
 }

@@ -78,10 +78,14 @@ pub(crate) fn is_of_command(target: &str) -> bool {
 
 /// The path of `id` within `from` and `to`, as far as it was there, with who had the CPUs that were waited for.
 pub(crate) fn path(threads: &[Logged], id: Id, (from, to): (u64, u64)) -> (Path, Vec<(Part, Option<Id>)>) {
-    let stretches = &threads[id as usize].stretches;
-    let first = stretches.first().map_or(from, |first| first.from).max(from);
-    let last = stretches.last().map_or(first, |last| last.to).min(to);
-    let path = walk::walk(threads, id, (first, last));
+    let first = threads[id as usize].stretches.first().map_or(from, |first| first.from).max(from);
+    path_before_birth(threads, id, (first, to))
+}
+
+/// The path of `id`, and of whoever made it before it was there.
+pub(crate) fn path_before_birth(threads: &[Logged], id: Id, (from, to): (u64, u64)) -> (Path, Vec<(Part, Option<Id>)>) {
+    let last = threads[id as usize].stretches.last().map_or(from, |last| last.to).clamp(from, to.max(from));
+    let path = walk::walk(threads, id, (from, last));
     let parts = behind::split(threads, &path);
     (path, parts)
 }

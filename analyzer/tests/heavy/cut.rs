@@ -195,12 +195,12 @@ fn rows(path: &Path, table: &str, inside: impl Fn(i64) -> bool + Sync) -> Vec<St
     for part in source.parts(table, &Bounds::default()) {
         let take = &mut |batch: Batch| {
             let Values::Int(times) = &batch.columns[time] else { panic!("{}", table.name) };
-            for row in (0..batch.rows).filter(|row| times[*row].is_some_and(&inside)) {
+            for row in (0..batch.rows).filter(|row| times.get(*row).is_some_and(&inside)) {
                 let text = |values: &Values| match values {
-                    Values::Int(all) => format!("{:?}", all[row]),
-                    Values::Wide(all) => format!("{:?}", all[row]),
-                    Values::Real(all) => format!("{:?}", all[row]),
-                    Values::Flag(all) => format!("{:?}", all[row]),
+                    Values::Int(all) => format!("{:?}", all.get(row)),
+                    Values::Wide(all) => format!("{:?}", all.get(row)),
+                    Values::Real(all) => format!("{:?}", all.get(row)),
+                    Values::Flag(all) => format!("{:?}", all.get(row)),
                     Values::Text(all, names) => format!("{:?}", names.get(all[row] as usize)),
                     Values::Map(all) => format!("{:?}", all[row]),
                 };

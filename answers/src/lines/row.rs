@@ -51,6 +51,7 @@ pub enum CallOutcome {
 }
 
 /// The duration of `row`.
+#[inline]
 pub fn duration(segment: &Loaded, row: usize) -> Duration {
     let dur = segment.core.dur[row];
     match segment.core.state[row] {

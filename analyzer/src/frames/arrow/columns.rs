@@ -1,13 +1,12 @@
 //! Columns of rows as the buffers of a record batch: they are filled from the vectors of [`Values`], column by column.
 
 use std::borrow::Cow;
-use std::ops::Range;
 
 use anyhow::{Result, bail};
 use systape_answers::render::json::lossless;
 
 use crate::frames::picks::RowPicks;
-use crate::frames::{Argument, Kind, NONE, Values};
+use crate::frames::{Argument, Batch, Kind, NONE, Nullable, Values};
 
 /// Buffers begin at multiples of this.
 const ALIGNED: usize = 64;
@@ -68,15 +67,33 @@ impl TextBuffers {
     }
 }
 
+/// What the texts of a column become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextForm {
+    /// A text for each row, one after the other, as Arrow's IPC format has them.
+    Whole,
+    /// The number of a text for each row ([`NONE`]: NULL), and each text once. There is no buffer that says which rows are NULL.
+    Coded,
+}
+
+/// A column of a batch that is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchColumn {
+    /// Kind of its values.
+    pub kind: Kind,
+    /// Which column of the batches it is; None: none, it is NULL in all rows.
+    pub at: Option<usize>,
+}
+
 impl BatchBody {
-    /// Makes the buffers of the rows `picks`, whose columns have these kinds.
+    /// Makes the buffers of the rows `picks`.
     ///
     /// # Errors
     /// Texts of one column are longer than 2 GiB.
-    pub fn new(kinds: impl IntoIterator<Item = Kind>, picks: &RowPicks<'_>) -> Result<Self> {
+    pub fn new(columns: impl IntoIterator<Item = BatchColumn>, picks: &RowPicks<'_>, texts: TextForm) -> Result<Self> {
         let mut body = Self::default();
-        for (at, kind) in kinds.into_iter().enumerate() {
-            body.column(kind, at, picks)?;
+        for column in columns {
+            body.column(column, picks, texts)?;
         }
         Ok(body)
     }
@@ -101,21 +118,18 @@ impl BatchBody {
     }
 
     /// Adds a column of values with a fixed size.
-    fn sized<T: Copy + Default, const N: usize>(
+    fn sized<'b, T: Copy + Default + 'b, const N: usize>(
         &mut self,
-        picks: &RowPicks<'_>,
-        of: impl Fn(&Values) -> Option<&[Option<T>]>,
-        at: usize,
+        picks: &RowPicks<'b>,
+        of: impl Fn(&'b Batch) -> Option<&'b Nullable<T>>,
         bytes: impl Fn(T) -> [u8; N],
     ) {
-        let columns: Vec<&[Option<T>]> =
-            picks.batches().map(|batch| batch.columns.get(at).and_then(&of).unwrap_or_default()).collect();
-        let there = |(batch, rows): (usize, Range<usize>)| columns[batch].get(rows);
-        let whole = |rows: &[Option<T>]| rows.iter().all(Option::is_some);
+        let columns: Vec<Option<&Nullable<T>>> = picks.batches().map(of).collect();
         let mut valid = ValidBits { rows: picks.len(), ..ValidBits::default() };
-        if !picks.runs().all(|run| there(run).is_some_and(whole)) {
+        if !columns.iter().all(|column| column.is_some_and(Nullable::is_whole)) {
             valid.rows = 0;
-            picks.rows().for_each(|(batch, row)| valid.push(columns[batch].get(row).is_some_and(Option::is_some)));
+            let is_valid = |(batch, row): (usize, usize)| columns[batch].is_some_and(|column| !column.is_null(row));
+            picks.rows().for_each(|row| valid.push(is_valid(row)));
         }
         self.valid(&valid);
         let (from, mut at) = (self.bytes.len(), self.bytes.len());
@@ -123,47 +137,83 @@ impl BatchBody {
         for (batch, rows) in picks.runs() {
             let places = self.bytes[at..at + N * rows.len()].as_chunks_mut::<N>().0;
             at += N * rows.len();
-            let values = columns[batch].get(rows.start..).unwrap_or_default();
+            let values = columns[batch].and_then(|column| column.values().get(rows)).unwrap_or_default();
             for (place, value) in places.iter_mut().zip(values) {
-                *place = bytes(value.unwrap_or_default());
+                *place = bytes(*value);
             }
         }
         self.buffers.push([from as i64, (at - from) as i64]);
         self.bytes.resize(at.next_multiple_of(ALIGNED), 0);
     }
 
-    fn column(&mut self, kind: Kind, at: usize, picks: &RowPicks<'_>) -> Result<()> {
-        match kind {
-            Kind::Int | Kind::Instant => self.sized(picks, ints, at, i64::to_le_bytes),
-            Kind::Wide => self.sized(picks, wides, at, i128::to_le_bytes),
-            Kind::Real => self.sized(picks, reals, at, f64::to_le_bytes),
+    /// Adds a column of texts as numbers, and of the texts those that rows have.
+    fn coded(&mut self, columns: &[BatchTexts<'_>], picks: &RowPicks<'_>) -> Result<()> {
+        let mut texts = TextBuffers::new();
+        // what each batch's codes became
+        let mut made: Vec<Vec<u32>> = columns.iter().map(|column| vec![NONE; column.names.len()]).collect();
+        let (from, mut nulls) = (self.bytes.len(), 0);
+        self.bytes.reserve(4 * picks.len() + ALIGNED);
+        for (batch, rows) in picks.runs() {
+            let (column, made) = (&columns[batch], &mut made[batch]);
+            for row in rows {
+                let code = column.codes.get(row).copied().unwrap_or(NONE);
+                let code = match made.get_mut(code as usize) {
+                    None => NONE,
+                    Some(made) => {
+                        if *made == NONE {
+                            *made = texts.valid.rows as u32;
+                            texts.push(Some(&lossless(&column.names[code as usize])))?;
+                        }
+                        *made
+                    }
+                };
+                nulls += i64::from(code == NONE);
+                self.bytes.extend_from_slice(&code.to_le_bytes());
+            }
+        }
+        self.nodes.push([picks.len() as i64, nulls]);
+        self.buffers.push([from as i64, (self.bytes.len() - from) as i64]);
+        self.bytes.resize(self.bytes.len().next_multiple_of(ALIGNED), 0);
+        self.buffer(&texts.ends);
+        self.buffer(&texts.bytes);
+        Ok(())
+    }
+
+    fn column(&mut self, column: BatchColumn, picks: &RowPicks<'_>, texts: TextForm) -> Result<()> {
+        let values = |batch| values_of(batch, column.at);
+        match column.kind {
+            Kind::Int | Kind::Instant => self.sized(picks, |batch| values(batch).and_then(ints), i64::to_le_bytes),
+            Kind::Wide => self.sized(picks, |batch| values(batch).and_then(wides), i128::to_le_bytes),
+            Kind::Real => self.sized(picks, |batch| values(batch).and_then(reals), f64::to_le_bytes),
             Kind::Flag => {
-                let columns: Vec<&[Option<bool>]> =
-                    picks.batches().map(|batch| batch.columns.get(at).and_then(flags).unwrap_or_default()).collect();
-                let (mut valid, mut values) = (ValidBits::default(), ValidBits::default());
+                let columns: Vec<Option<&Nullable<bool>>> =
+                    picks.batches().map(|batch| values(batch).and_then(flags)).collect();
+                let (mut valid, mut set) = (ValidBits::default(), ValidBits::default());
                 for (batch, row) in picks.rows() {
-                    let value = columns[batch].get(row).copied().flatten();
+                    let value = columns[batch].and_then(|column| column.get(row));
                     valid.push(value.is_some());
-                    values.push(value == Some(true));
+                    set.push(value == Some(true));
                 }
                 self.valid(&valid);
-                self.buffer(&values.bytes);
+                self.buffer(&set.bytes);
             }
             Kind::Text => {
-                let columns: Vec<(&[u32], Vec<Cow<'_, str>>)> = picks
+                let columns: Vec<BatchTexts<'_>> = picks
                     .batches()
-                    .map(|batch| match batch.columns.get(at) {
-                        Some(Values::Text(codes, names)) => {
-                            (&**codes, names.iter().map(|name| lossless(name)).collect())
-                        }
-                        _ => (&[][..], Vec::new()),
+                    .map(|batch| match values(batch) {
+                        Some(Values::Text(codes, names)) => BatchTexts { codes, names },
+                        _ => BatchTexts { codes: &[], names: &[] },
                     })
                     .collect();
+                if texts == TextForm::Coded {
+                    return self.coded(&columns, picks);
+                }
+                let shown: Vec<Vec<Cow<'_, str>>> =
+                    columns.iter().map(|column| column.names.iter().map(|name| lossless(name)).collect()).collect();
                 let mut texts = TextBuffers::new();
                 for (batch, row) in picks.rows() {
-                    let (codes, names) = &columns[batch];
-                    let code = codes.get(row).copied().unwrap_or(NONE);
-                    texts.push(names.get(code as usize).filter(|_| code != NONE).map(|name| &**name))?;
+                    let code = columns[batch].codes.get(row).copied().unwrap_or(NONE);
+                    texts.push(shown[batch].get(code as usize).map(|name| &**name))?;
                 }
                 self.texts(&texts);
             }
@@ -171,7 +221,7 @@ impl BatchBody {
                 let (mut valid, mut ends) = (ValidBits::default(), 0_i32.to_le_bytes().to_vec());
                 let (mut keys, mut texts) = (TextBuffers::new(), TextBuffers::new());
                 let columns: Vec<_> =
-                    picks.batches().map(|batch| batch.columns.get(at).and_then(maps).unwrap_or_default()).collect();
+                    picks.batches().map(|batch| values(batch).and_then(maps).unwrap_or_default()).collect();
                 for (batch, row) in picks.rows() {
                     let pairs = columns[batch].get(row).and_then(Option::as_ref);
                     valid.push(pairs.is_some());
@@ -195,19 +245,29 @@ impl BatchBody {
     }
 }
 
-fn ints(values: &Values) -> Option<&[Option<i64>]> {
+/// The texts of a batch: the index of each row's, and they.
+struct BatchTexts<'b> {
+    codes: &'b [u32],
+    names: &'b [Vec<u8>],
+}
+
+fn values_of(batch: &Batch, at: Option<usize>) -> Option<&Values> {
+    batch.columns.get(at?)
+}
+
+fn ints(values: &Values) -> Option<&Nullable<i64>> {
     if let Values::Int(values) = values { Some(values) } else { None }
 }
 
-fn wides(values: &Values) -> Option<&[Option<i128>]> {
+fn wides(values: &Values) -> Option<&Nullable<i128>> {
     if let Values::Wide(values) = values { Some(values) } else { None }
 }
 
-fn reals(values: &Values) -> Option<&[Option<f64>]> {
+fn reals(values: &Values) -> Option<&Nullable<f64>> {
     if let Values::Real(values) = values { Some(values) } else { None }
 }
 
-fn flags(values: &Values) -> Option<&[Option<bool>]> {
+fn flags(values: &Values) -> Option<&Nullable<bool>> {
     if let Values::Flag(values) = values { Some(values) } else { None }
 }
 

@@ -12,7 +12,7 @@ use std::io::{self, Write};
 
 use anyhow::{Result, bail};
 
-pub use self::columns::BatchBody;
+pub use self::columns::{BatchBody, BatchColumn, TextForm};
 use self::flat::FlatField::{Absent, Byte, Long, Pointer, Short};
 use self::flat::{FlatMessage, PointerGap};
 pub use self::schema::ArrowFacts;
@@ -70,7 +70,8 @@ impl<'f, W: Write> ArrowWriter<'f, W> {
     /// # Errors
     /// They cannot be written, or have more than 2 GiB of text in one column.
     pub fn rows(&mut self, picks: &RowPicks<'_>) -> Result<()> {
-        let BatchBody { bytes, nodes, buffers } = BatchBody::new(self.fields.iter().map(|field| field.kind), picks)?;
+        let columns = (0..).zip(&self.fields).map(|(at, field)| BatchColumn { kind: field.kind, at: Some(at) });
+        let BatchBody { bytes, nodes, buffers } = BatchBody::new(columns, picks, TextForm::Whole)?;
         let (message, ()) = message(RECORD_BATCH, bytes.len(), |message, gap| {
             let fields = [Long(picks.len() as i64), Pointer, Pointer];
             let [of_nodes, of_buffers] = message.table(gap, &fields);

@@ -11,7 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::slow::{Slow, SlowText};
 use super::{FOLLOWED, server, server_port};
 use crate::reports::traced::cause::{Cause, asleep};
-use crate::reports::traced::{Found, causes, path, spans};
+use crate::reports::traced::{Found, causes, path_before_birth, spans};
 use crate::reports::{Context, scheduling};
 use systape_answers::derive::critical::doing::{Doings, Spent};
 use systape_answers::derive::critical::log::{Log, Logged};
@@ -39,10 +39,10 @@ systape_format::tables! {
         total_ns ? OfKnown: Duration "time of the cause"
         share ? OfKnown: Real "part of the exchange, 0 to 1"
         comm: Str key [Comm] "name of the thread whose time it is: who answers, or whom it waited for"
-        cause: Word key "as of `path`"
+        cause: Word key "as of `path`; held: the kernel could not send what was written yet (Nagle's algorithm, a full window)"
         syscall: Word key "the call; `[user]`, `[kernel]`, `?` as in `states`; empty: it waited for a CPU"
         file: Str key [Path] "what the call is on, without the ports of clients; empty: on none, or on a CPU; null: not known"
-        other_comm: Str key [Comm] "name of the thread that had the CPU meanwhile, or that woke it and is not followed; of `unknown` the client that asked something else; empty: nobody, or not known"
+        other_comm: Str key [Comm] "name of the thread that had the CPU meanwhile, or that woke it and is not followed; of `timeout` the one that woke it when it waited again at once; of `unknown` the client that asked something else; empty: nobody, or not known"
     }
     /// Behind them one row for each cause of which the slowest have more than exchanges of median length, that with most first.
     pub MORE = "requests_more" {
@@ -94,8 +94,35 @@ fn general(name: &[u8]) -> Vec<u8> {
     [word, b":[", &mine, b"->", &other, b"]"].concat()
 }
 
-/// Adds the time of what was found.
-fn add(times: &mut TimeByCause, found: &Found, threads: &[Logged], words: &Words<'_>) {
+/// How long a thread may be on a CPU between two waits that are for one thing, ns.
+const BETWEEN: u64 = 1_000_000;
+
+/// Of waits whose time was up who ended the one that the thread began at once behind them, or again behind that: a lock that is tried for a
+/// few ms at a time (Python's, and many condition variables) is one wait for whoever gives it up. None: nobody, or it is no such wait.
+fn at_last(found: &[Found], path: &Path) -> Vec<Option<u32>> {
+    let mut wakers: Vec<Option<u32>> = vec![None; found.len()];
+    for at in (0..found.len()).rev().filter(|at| found[*at].cause == Cause::Timeout) {
+        let thread = found[at].part.thread;
+        let works = |after: &&Found| matches!(after.cause, Cause::Cpu | Cause::Runqueue) && after.part.thread == thread;
+        let between = found[at + 1..].iter().take_while(works);
+        let worked = between.clone().filter(|part| part.cause == Cause::Cpu).map(Found::ns).sum::<u64>();
+        let next = at + 1 + between.count();
+        if worked > BETWEEN || next == found.len() {
+            continue;
+        }
+        let after = &found[next];
+        let around = |handover: &Option<u32>| path.handovers.get((*handover)? as usize);
+        let mut waits = std::iter::successors(around(&after.part.handover), |wait| around(&wait.within));
+        wakers[at] = match after.cause {
+            Cause::Timeout if after.part.thread == thread => wakers[next],
+            _ => waits.find(|wait| wait.thread == thread && wait.from == after.part.from).map(|wait| wait.by),
+        };
+    }
+    wakers
+}
+
+/// Adds the time of what was found; `at_last`: who ended the wait that followed.
+fn add(times: &mut TimeByCause, found: &Found, at_last: Option<u32>, threads: &[Logged], words: &Words<'_>) {
     let comm = |id: u32| {
         let task = threads.get(id as usize).and_then(|thread| thread.task_at(found.part.from));
         task.map_or_else(Vec::new, |task| task.comm.clone())
@@ -108,7 +135,7 @@ fn add(times: &mut TimeByCause, found: &Found, threads: &[Logged], words: &Words
             None | Some(NO_FILE) => Some(Vec::new()),
             Some(file) => words.names.name(file).map(general),
         },
-        other: found.other().map_or_else(Vec::new, comm),
+        other: found.other().or(at_last).map_or_else(Vec::new, comm),
     };
     let mut put = |key: CauseKey, ns: u64| {
         if ns > 0 {
@@ -189,12 +216,19 @@ fn within(part: &Part, path: &Path, idle: &FxHashMap<u32, Handover>) -> Option<H
     found
 }
 
+/// How long the kernel held the end of the answer back, ns; None: that is not known.
+fn held(exchange: &Exchange) -> Option<u64> {
+    exchange.phases()?.held
+}
+
 /// Where the time of `exchanges` went, of each with how long it took: two passes over the tape.
 fn times(context: &mut Context<'_>, exchanges: &[(&Exchange, u64)], askers: &Askers) -> Result<Vec<TimeByCause>> {
     let tape = context.question.tape;
     let session = tape.session();
     let calls = in_session(session, Family::Syscall);
-    let spans_of = |(exchange, ns): &(&Exchange, u64)| (exchange.since(), exchange.since().saturating_add(*ns));
+    // while the kernel holds the answer back, the thread does something else already
+    let own = |(exchange, ns): &(&Exchange, u64)| ns.saturating_sub(held(exchange).unwrap_or(0));
+    let spans_of = |one: &(&Exchange, u64)| (one.0.since(), one.0.since().saturating_add(own(one)));
     let from = exchanges.iter().map(|one| spans_of(one).0).min().unwrap_or(0);
     let to = exchanges.iter().map(|one| spans_of(one).1).max().unwrap_or(0).min(tape.complete_until());
     // whom a thread waited for is not known before: nobody is left out
@@ -207,7 +241,7 @@ fn times(context: &mut Context<'_>, exchanges: &[(&Exchange, u64)], askers: &Ask
     let (mut asked, mut number) = (Vec::new(), 0);
     for one in exchanges {
         let id = log.ids.known(&one.0.actor().task);
-        let (way, parts) = id.map(|id| path(&log.threads, id, spans_of(one))).unwrap_or_default();
+        let (way, parts) = id.map(|id| path_before_birth(&log.threads, id, spans_of(one))).unwrap_or_default();
         let all = spans(&way, &parts).into_iter().take(parts.len());
         asked.extend(all.map(|mut span| {
             span.number += number;
@@ -216,20 +250,22 @@ fn times(context: &mut Context<'_>, exchanges: &[(&Exchange, u64)], askers: &Ask
         number += parts.len() as u32;
         let idle = idle(&way, one.0, askers, &log.threads);
         let idles: Vec<_> = parts.iter().map(|(part, _)| within(part, &way, &idle)).collect();
-        paths.push((parts, idles));
+        paths.push((one.0, way, parts, idles));
     }
     let doings = Doings::new(asked, log.ids, keys::all_calls(session));
     let told = feed::feed(&question, Needs { files: calls, ..needs }, to, doings);
     let mut spent = told.tracker.sink.spent.into_iter();
     let words = Words { session, book: &question.book, names: &told.names };
     let mut all = Vec::new();
-    for (parts, idles) in paths {
+    for (exchange, way, parts, idles) in paths {
         let mut of: Vec<Spent> = spent.by_ref().take(parts.len()).collect();
         of.resize_with(parts.len(), Spent::default);
         let mut times = TimeByCause::new();
-        for (found, idle) in causes(parts, of, tape, &words).zip(idles) {
+        let found: Vec<Found> = causes(parts, of, tape, &words).collect();
+        let wakers = at_last(&found, &way);
+        for ((found, at_last), idle) in found.into_iter().zip(wakers).zip(idles) {
             match idle {
-                None => add(&mut times, &found, &log.threads, &words),
+                None => add(&mut times, &found, at_last, &log.threads, &words),
                 Some(wait) => {
                     let comm = |id: u32| {
                         log.threads[id as usize].task_at(wait.from).map_or_else(Vec::new, |task| task.comm.clone())
@@ -239,6 +275,16 @@ fn times(context: &mut Context<'_>, exchanges: &[(&Exchange, u64)], askers: &Ask
                     *times.entry(CauseKey { comm, cause, syscall, file, other }).or_default() += found.ns();
                 }
             }
+        }
+        if let Some(held) = held(exchange).filter(|held| *held > 0) {
+            let key = CauseKey {
+                comm: exchange.actor().task.comm.clone(),
+                cause: Cause::Held,
+                syscall: String::new(),
+                file: Some([b"TCP:[", &*exchange.end.local, b"->", address(&exchange.end.remote), b":*]"].concat()),
+                other: Vec::new(),
+            };
+            *times.entry(key).or_default() += held;
         }
         all.push(times);
     }
@@ -298,6 +344,10 @@ fn what(key: &CauseKey) -> String {
         Cause::Cpu => format!("on a CPU, in {call}"),
         Cause::Runqueue if key.other.is_empty() => "waits for a CPU".to_owned(),
         Cause::Runqueue => format!("waits for a CPU, which {} had", escaped(&key.other)),
+        Cause::Timeout if !key.other.is_empty() => {
+            format!("waits until its time-out, and again until {} woke it: {call}", escaped(&key.other))
+        }
+        Cause::Held => asleep((key.cause, None), &file, ""),
         Cause::Unknown if !key.other.is_empty() => {
             format!("not known: it waited until {} asked something else", escaped(&key.other))
         }
@@ -429,6 +479,8 @@ fn sorted(times: &TimeByCause) -> Vec<(&CauseKey, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use systape_answers::derive::critical::walk::Kind;
+    use systape_answers::derive::runs::State;
 
     #[test]
     fn connections_to_one_server_are_one_cause() {
@@ -437,6 +489,45 @@ mod tests {
         assert_eq!(text("TCP:[10.0.0.1:80->10.0.0.7:40002]"), "TCP:[10.0.0.1:80->10.0.0.7:*]");
         assert_eq!(text("UNIX-STREAM:[17->18,\"/run/x\"]"), "UNIX-STREAM:[*->*,\"/run/x\"]");
         assert_eq!((text("/srv/a"), text("TCP:[10.0.0.1:80]")), ("/srv/a".into(), "TCP:[10.0.0.1:80]".into()));
+    }
+
+    /// What was found of a thread for 10 ns from `from` on.
+    fn found(thread: u32, from: u64, cause: Cause, handover: Option<u32>) -> Found {
+        let kind = if cause == Cause::Cpu { Kind::Runs } else { Kind::Interrupt };
+        let part = Part { thread, from, to: from + 10, kind, state: State::Running, task: 0, handover };
+        Found { part, behind: None, cause, spent: Spent::default(), io: None, limit: None }
+    }
+
+    #[test]
+    fn waits_for_a_time_that_follow_each_other_are_for_who_ends_the_last() {
+        let wait = |thread, from, by| Handover {
+            thread,
+            from,
+            to: from + 10,
+            by,
+            softirq: false,
+            made: false,
+            series: false,
+            within: None,
+            depth: 1,
+        };
+        let path = Path { parts: Vec::new(), handovers: vec![wait(7, 40, 9)] };
+        let series = [
+            found(7, 0, Cause::Timeout, None),
+            found(7, 10, Cause::Cpu, None),
+            found(7, 20, Cause::Timeout, None),
+            found(7, 30, Cause::Cpu, None),
+            found(9, 40, Cause::Cpu, Some(0)),
+            found(7, 50, Cause::Timeout, None),
+        ];
+        assert_eq!(at_last(&series, &path), [Some(9), None, Some(9), None, None, None]);
+        // who works in between waits for something else then
+        let mut works = series;
+        works[3].part.to += BETWEEN;
+        assert_eq!(at_last(&works, &path), [None; 6]);
+        // what comes next is another thread's wait
+        let other = [found(7, 0, Cause::Timeout, None), found(9, 40, Cause::Cpu, Some(0))];
+        assert_eq!(at_last(&other, &Path { parts: Vec::new(), handovers: vec![wait(8, 40, 9)] }), [None; 2]);
     }
 
     fn key(comm: &str, syscall: &str) -> CauseKey {

@@ -41,6 +41,8 @@ pub(crate) enum Cause {
     NotRecorded,
     /// The hand-overs are too many.
     TooDeep,
+    /// What was written could not be sent yet; of exchanges alone.
+    Held,
     /// Nothing is known.
     Unknown,
 }
@@ -62,6 +64,7 @@ impl Cause {
             Self::Dead => "dead",
             Self::NotRecorded => "not-recorded",
             Self::TooDeep => "too-deep",
+            Self::Held => "held",
             Self::Unknown => "unknown",
         }
     }
@@ -225,6 +228,7 @@ pub(crate) fn asleep((cause, limit): (Cause, Option<&str>), call: &str, by: &str
         Cause::Dead => "has ended; its parent has not collected it yet (zombie)".to_owned(),
         Cause::NotRecorded => format!("waits for {by}, which was not recorded: {call}"),
         Cause::TooDeep => format!("waits for {by}, which waits in a circle or too deep: {call}"),
+        Cause::Held => format!("the kernel holds back what was written (Nagle's algorithm, or a full window): {call}"),
         Cause::Unknown | Cause::Cpu | Cause::Runqueue => "unknown (not recorded)".to_owned(),
     }
 }

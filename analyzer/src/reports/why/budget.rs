@@ -267,6 +267,7 @@ pub(super) fn state(cause: Cause, other: &[u8]) -> String {
         Cause::Dead => "ended, not yet collected by its parent",
         Cause::NotRecorded => "for a thread that is not recorded",
         Cause::TooDeep => "for a thread that is not followed",
+        Cause::Held => "what it wrote was held back",
         Cause::Unknown => "not known",
     };
     match (cause, other) {

@@ -305,5 +305,15 @@ fn queue_held_and_drain_are_those_of_the_packets() {
         let accepted: Vec<u64> = rows.iter().filter_map(|row| row["accept_ns"].as_u64()).collect();
         assert_eq!(accepted.len(), 1, "{case}: a connection is accepted once: {rows:?}");
         assert_eq!(accepted[0] >= 25_000_000, case == "slow", "{case}: {accepted:?}");
+        // what is held back is no wait of the thread, which is told for itself whatever that does meanwhile
+        let port = packets[0][0].to_string();
+        let asked = ["requests", "t.tape", "--port", &port, "--slowest", "12", "--where", "--format", "json"];
+        let whys = lab.analyze(&asked).expect(0).json();
+        let by_cause = |cause: &str| {
+            let of_cause = whys.iter().filter(|row| row["rank"].is_u64() && row["cause"] == cause);
+            of_cause.filter(|row| of(row, "total_ns") >= 15_000_000).count()
+        };
+        assert_eq!(by_cause("held") >= 8, case == "held", "{case}: {whys:?}");
+        assert_eq!(by_cause("blocked"), 0, "{case}: {whys:?}");
     }
 }
