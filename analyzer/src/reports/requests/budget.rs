@@ -42,7 +42,7 @@ systape_format::tables! {
         cause: Word key "as of `path`; held: the kernel could not send what was written yet (Nagle's algorithm, a full window)"
         syscall: Word key "the call; `[user]`, `[kernel]`, `?` as in `states`; empty: it waited for a CPU"
         file: Str key [Path] "what the call is on, without the ports of clients; empty: on none, or on a CPU; null: not known"
-        other_comm: Str key [Comm] "name of the thread that had the CPU meanwhile, or that woke it and is not followed; of `timeout` the one that woke it when it waited again at once; of `unknown` the client that asked something else; empty: nobody, or not known"
+        other_comm: Str key [Comm] "name of the thread that had the CPU meanwhile, or that woke it and is not followed; of `timeout` the one that it waited for when it waited again at once; of `unknown` the client that asked something else; empty: nobody, or not known"
     }
     /// Behind them one row for each cause of which the slowest have more than exchanges of median length, that with most first.
     pub MORE = "requests_more" {
@@ -97,8 +97,9 @@ fn general(name: &[u8]) -> Vec<u8> {
 /// How long a thread may be on a CPU between two waits that are for one thing, ns.
 const BETWEEN: u64 = 1_000_000;
 
-/// Of waits whose time was up who ended the one that the thread began at once behind them, or again behind that: a lock that is tried for a
-/// few ms at a time (Python's, and many condition variables) is one wait for whoever gives it up. None: nobody, or it is no such wait.
+/// Of waits whose time was up who is waited for in the one that the thread began at once behind them, or again behind that: a lock that is
+/// tried for a few ms at a time (Python's, and many condition variables) is one wait, at last for whoever gives it up. None: nobody, or it is
+/// no such wait.
 fn at_last(found: &[Found], path: &Path) -> Vec<Option<u32>> {
     let mut wakers: Vec<Option<u32>> = vec![None; found.len()];
     for at in (0..found.len()).rev().filter(|at| found[*at].cause == Cause::Timeout) {
@@ -113,15 +114,16 @@ fn at_last(found: &[Found], path: &Path) -> Vec<Option<u32>> {
         let after = &found[next];
         let around = |handover: &Option<u32>| path.handovers.get((*handover)? as usize);
         let mut waits = std::iter::successors(around(&after.part.handover), |wait| around(&wait.within));
-        wakers[at] = match after.cause {
-            Cause::Timeout if after.part.thread == thread => wakers[next],
-            _ => waits.find(|wait| wait.thread == thread && wait.from == after.part.from).map(|wait| wait.by),
-        };
+        let own = after.part.thread == thread;
+        if own || waits.any(|wait| wait.thread == thread && wait.from == after.part.from) {
+            let goes_on = if after.cause == Cause::Timeout { wakers[next] } else { None };
+            wakers[at] = goes_on.or((!own).then_some(after.part.thread));
+        }
     }
     wakers
 }
 
-/// Adds the time of what was found; `at_last`: who ended the wait that followed.
+/// Adds the time of what was found; `at_last`: who was waited for in the wait that followed.
 fn add(times: &mut TimeByCause, found: &Found, at_last: Option<u32>, threads: &[Logged], words: &Words<'_>) {
     let comm = |id: u32| {
         let task = threads.get(id as usize).and_then(|thread| thread.task_at(found.part.from));
@@ -345,7 +347,7 @@ fn what(key: &CauseKey) -> String {
         Cause::Runqueue if key.other.is_empty() => "waits for a CPU".to_owned(),
         Cause::Runqueue => format!("waits for a CPU, which {} had", escaped(&key.other)),
         Cause::Timeout if !key.other.is_empty() => {
-            format!("waits until its time-out, and again until {} woke it: {call}", escaped(&key.other))
+            format!("waits until its time-out, again and again, at last for {}: {call}", escaped(&key.other))
         }
         Cause::Held => asleep((key.cause, None), &file, ""),
         Cause::Unknown if !key.other.is_empty() => {
@@ -499,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_for_a_time_that_follow_each_other_are_for_who_ends_the_last() {
+    fn waits_for_a_time_that_follow_each_other_are_for_whom_the_last_is_for() {
         let wait = |thread, from, by| Handover {
             thread,
             from,
@@ -521,6 +523,15 @@ mod tests {
             found(7, 50, Cause::Timeout, None),
         ];
         assert_eq!(at_last(&series, &path), [Some(9), None, Some(9), None, None, None]);
+        // that one waits so itself
+        let chain = [
+            found(7, 0, Cause::Timeout, None),
+            found(8, 10, Cause::Timeout, Some(0)),
+            found(9, 20, Cause::Cpu, Some(1)),
+        ];
+        let within = Handover { within: Some(0), ..wait(8, 20, 9) };
+        let deeper = Path { parts: Vec::new(), handovers: vec![Handover { to: 30, ..wait(7, 10, 8) }, within] };
+        assert_eq!(at_last(&chain, &deeper), [Some(9), Some(9), None]);
         // who works in between waits for something else then
         let mut works = series;
         works[3].part.to += BETWEEN;
