@@ -20,6 +20,7 @@ use systape_answers::derive::exchanges::{EndSide, Exchange};
 use systape_answers::derive::runs::decode::Needs;
 use systape_answers::derive::runs::feed;
 use systape_answers::derive::runs::keys::{self, Place, Words};
+use systape_answers::derive::waits::is_storage;
 use systape_answers::render::out::Out;
 use systape_answers::render::row::Row;
 use systape_answers::render::table::{Table, millis, share};
@@ -42,7 +43,7 @@ systape_format::tables! {
         cause: Word key "as of `path`; held: the kernel could not send what was written yet (Nagle's algorithm, a full window)"
         syscall: Word key "the call; `[user]`, `[kernel]`, `?` as in `states`; empty: it waited for a CPU"
         file: Str key [Path] "what the call is on, without the ports of clients; empty: on none, or on a CPU; null: not known"
-        other_comm: Str key [Comm] "name of the thread that had the CPU meanwhile, or that woke it and is not followed; of `timeout` the one that it waited for when it waited again at once; of `unknown` the client that asked something else; empty: nobody, or not known"
+        other_comm: Str key [Comm] "name of the thread that had the CPU meanwhile, or that woke it and is not followed; of `disk` the kernel thread that waited for it on behalf of the call; of `timeout` the one that it waited for when it waited again at once; of `unknown` the client that asked something else; empty: nobody, or not known"
     }
     /// Behind them one row for each cause of which the slowest have more than exchanges of median length, that with most first.
     pub MORE = "requests_more" {
@@ -121,6 +122,33 @@ fn at_last(found: &[Found], path: &Path) -> Vec<Option<u32>> {
         }
     }
     wakers
+}
+
+/// The wait of a program's thread around a part of a kernel thread that waits for a device on its behalf, as the cause of that thread: the
+/// call is the program's, and the disk is what is behind it. None: it is no such part, or the call is on no file of a disk.
+fn on_behalf(
+    found: &Found,
+    (path, waits): (&Path, &[Spent]),
+    threads: &[Logged],
+    words: &Words<'_>,
+) -> Option<CauseKey> {
+    let task = |id: u32, at: u64| threads.get(id as usize).and_then(|thread| thread.task_at(at));
+    let worker = task(found.part.thread, found.part.from).filter(|task| keys::is_kernel(task))?;
+    let around = |handover: Option<u32>| Some((handover?, path.handovers.get(handover? as usize)?));
+    let mut outwards = std::iter::successors(around(found.part.handover), |(_, wait)| around(wait.within));
+    let (number, wait, of) = outwards.find_map(|(number, wait)| {
+        let of = task(wait.thread, wait.from).filter(|task| !keys::is_kernel(task))?;
+        Some((number, wait, of))
+    })?;
+    let most = waits.get(number as usize)?.most()?;
+    let file = words.names.name(most.file).filter(|file| is_storage(file))?;
+    (found.cause == Cause::Interrupt && !wait.made).then(|| CauseKey {
+        comm: of.comm.clone(),
+        cause: Cause::Disk,
+        syscall: words.place(most.place),
+        file: Some(file.to_vec()),
+        other: worker.comm.clone(),
+    })
 }
 
 /// Adds the time of what was found; `at_last`: who was waited for in the wait that followed.
@@ -244,12 +272,11 @@ fn times(context: &mut Context<'_>, exchanges: &[(&Exchange, u64)], askers: &Ask
     for one in exchanges {
         let id = log.ids.known(&one.0.actor().task);
         let (way, parts) = id.map(|id| path_before_birth(&log.threads, id, spans_of(one))).unwrap_or_default();
-        let all = spans(&way, &parts).into_iter().take(parts.len());
-        asked.extend(all.map(|mut span| {
+        asked.extend(spans(&way, &parts).into_iter().map(|mut span| {
             span.number += number;
             span
         }));
-        number += parts.len() as u32;
+        number += (parts.len() + way.handovers.len()) as u32;
         let idle = idle(&way, one.0, askers, &log.threads);
         let idles: Vec<_> = parts.iter().map(|(part, _)| within(part, &way, &idle)).collect();
         paths.push((one.0, way, parts, idles));
@@ -262,20 +289,25 @@ fn times(context: &mut Context<'_>, exchanges: &[(&Exchange, u64)], askers: &Ask
     for (exchange, way, parts, idles) in paths {
         let mut of: Vec<Spent> = spent.by_ref().take(parts.len()).collect();
         of.resize_with(parts.len(), Spent::default);
+        let mut waits: Vec<Spent> = spent.by_ref().take(way.handovers.len()).collect();
+        waits.resize_with(way.handovers.len(), Spent::default);
         let mut times = TimeByCause::new();
         let found: Vec<Found> = causes(parts, of, tape, &words).collect();
         let wakers = at_last(&found, &way);
         for ((found, at_last), idle) in found.into_iter().zip(wakers).zip(idles) {
-            match idle {
-                None => add(&mut times, &found, at_last, &log.threads, &words),
+            let key = match idle {
+                None => on_behalf(&found, (&way, &waits), &log.threads, &words),
                 Some(wait) => {
                     let comm = |id: u32| {
                         log.threads[id as usize].task_at(wait.from).map_or_else(Vec::new, |task| task.comm.clone())
                     };
                     let (comm, other) = (comm(wait.thread), comm(wait.by));
-                    let (cause, syscall, file) = (Cause::Unknown, String::new(), None);
-                    *times.entry(CauseKey { comm, cause, syscall, file, other }).or_default() += found.ns();
+                    Some(CauseKey { comm, cause: Cause::Unknown, syscall: String::new(), file: None, other })
                 }
+            };
+            match key {
+                Some(key) => *times.entry(key).or_default() += found.ns(),
+                None => add(&mut times, &found, at_last, &log.threads, &words),
             }
         }
         if let Some(held) = held(exchange).filter(|held| *held > 0) {
@@ -349,6 +381,7 @@ fn what(key: &CauseKey) -> String {
         Cause::Timeout if !key.other.is_empty() => {
             format!("waits until its time-out, again and again, at last for {}: {call}", escaped(&key.other))
         }
+        Cause::Disk if !key.other.is_empty() => format!("waits for a disk, by way of {}: {call}", escaped(&key.other)),
         Cause::Held => asleep((key.cause, None), &file, ""),
         Cause::Unknown if !key.other.is_empty() => {
             format!("not known: it waited until {} asked something else", escaped(&key.other))
