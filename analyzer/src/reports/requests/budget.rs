@@ -81,16 +81,20 @@ struct CauseKey {
 type TimeByCause = BTreeMap<CauseKey, u64>;
 
 /// The name of a connection without the port of its client, which differs in every connection; an end of a UNIX socket without its numbers.
-fn general(name: &[u8]) -> Vec<u8> {
+/// `serves`: whether that is the port of a server. Where that does not tell, a client's port is the higher one.
+fn general(name: &[u8], serves: impl Fn(u16) -> bool) -> Vec<u8> {
     let Some((word, inside)) = sockets::split(name) else { return name.to_vec() };
     let (local, Some(remote)) = sockets::ends(inside) else { return name.to_vec() };
     if !word.starts_with(b"TCP") {
         let path = inside.iter().position(|byte| *byte == b',').map_or(&b""[..], |at| &inside[at..]);
         return [word, b":[*->*", path, b"]"].concat();
     }
-    let (mine, other) = match port(local) > port(remote) {
-        true => ([address(local), b":*"].concat(), remote.to_vec()),
-        false => (local.to_vec(), [address(remote), b":*"].concat()),
+    let is_server = |end: &[u8]| port(end).is_some_and(&serves);
+    let (mine, other) = match (is_server(remote), is_server(local), port(local) > port(remote)) {
+        (true, false, _) | (true, true, true) | (false, false, true) => {
+            ([address(local), b":*"].concat(), remote.to_vec())
+        }
+        _ => (local.to_vec(), [address(remote), b":*"].concat()),
     };
     [word, b":[", &mine, b"->", &other, b"]"].concat()
 }
@@ -152,7 +156,13 @@ fn on_behalf(
 }
 
 /// Adds the time of what was found; `at_last`: who was waited for in the wait that followed.
-fn add(times: &mut TimeByCause, found: &Found, at_last: Option<u32>, threads: &[Logged], words: &Words<'_>) {
+fn add(
+    times: &mut TimeByCause,
+    (found, at_last): (&Found, Option<u32>),
+    threads: &[Logged],
+    words: &Words<'_>,
+    askers: &Askers,
+) {
     let comm = |id: u32| {
         let task = threads.get(id as usize).and_then(|thread| thread.task_at(found.part.from));
         task.map_or_else(Vec::new, |task| task.comm.clone())
@@ -163,7 +173,7 @@ fn add(times: &mut TimeByCause, found: &Found, at_last: Option<u32>, threads: &[
         syscall: place.map_or_else(String::new, |place| words.place(place)),
         file: match file {
             None | Some(NO_FILE) => Some(Vec::new()),
-            Some(file) => words.names.name(file).map(general),
+            Some(file) => words.names.name(file).map(|name| general(name, |port| askers.serves(port))),
         },
         other: found.other().or(at_last).map_or_else(Vec::new, comm),
     };
@@ -212,6 +222,11 @@ impl Askers {
                 ends.insert(mover.task.upid);
             }
         }
+    }
+
+    /// Whether a server with exchanges has this port.
+    fn serves(&self, port: u16) -> bool {
+        self.ends.contains_key(port.to_string().as_bytes())
     }
 
     /// Whether the process `client` asks the process `server`.
@@ -307,7 +322,7 @@ fn times(context: &mut Context<'_>, exchanges: &[(&Exchange, u64)], askers: &Ask
             };
             match key {
                 Some(key) => *times.entry(key).or_default() += found.ns(),
-                None => add(&mut times, &found, at_last, &log.threads, &words),
+                None => add(&mut times, (&found, at_last), &log.threads, &words, askers),
             }
         }
         if let Some(held) = held(exchange).filter(|held| *held > 0) {
@@ -519,9 +534,12 @@ mod tests {
 
     #[test]
     fn connections_to_one_server_are_one_cause() {
-        let text = |name: &str| String::from_utf8(general(name.as_bytes())).unwrap();
+        let text = |name: &str| String::from_utf8(general(name.as_bytes(), |port| port == 50_000)).unwrap();
         assert_eq!(text("TCP:[10.0.0.7:40002->10.0.0.1:80]"), "TCP:[10.0.0.7:*->10.0.0.1:80]");
         assert_eq!(text("TCP:[10.0.0.1:80->10.0.0.7:40002]"), "TCP:[10.0.0.1:80->10.0.0.7:*]");
+        // a server's port may be the higher one
+        assert_eq!(text("TCP:[10.0.0.7:40002->10.0.0.1:50000]"), "TCP:[10.0.0.7:*->10.0.0.1:50000]");
+        assert_eq!(text("TCP:[10.0.0.1:50000->10.0.0.7:40002]"), "TCP:[10.0.0.1:50000->10.0.0.7:*]");
         assert_eq!(text("UNIX-STREAM:[17->18,\"/run/x\"]"), "UNIX-STREAM:[*->*,\"/run/x\"]");
         assert_eq!((text("/srv/a"), text("TCP:[10.0.0.1:80]")), ("/srv/a".into(), "TCP:[10.0.0.1:80]".into()));
     }
