@@ -20,6 +20,7 @@ use systape_answers::derive::exchanges::{EndSide, Exchange};
 use systape_answers::derive::runs::decode::Needs;
 use systape_answers::derive::runs::feed;
 use systape_answers::derive::runs::keys::{self, Place, Words};
+use systape_answers::derive::waits::is_storage;
 use systape_answers::render::out::Out;
 use systape_answers::render::row::Row;
 use systape_answers::render::table::{Table, millis, share};
@@ -42,7 +43,7 @@ systape_format::tables! {
         cause: Word key "as of `path`; held: the kernel could not send what was written yet (Nagle's algorithm, a full window)"
         syscall: Word key "the call; `[user]`, `[kernel]`, `?` as in `states`; empty: it waited for a CPU"
         file: Str key [Path] "what the call is on, without the ports of clients; empty: on none, or on a CPU; null: not known"
-        other_comm: Str key [Comm] "name of the thread that had the CPU meanwhile, or that woke it and is not followed; of `timeout` the one that woke it when it waited again at once; of `unknown` the client that asked something else; empty: nobody, or not known"
+        other_comm: Str key [Comm] "name of the thread that had the CPU meanwhile, or that woke it and is not followed; of `disk` the kernel thread that waited for it on behalf of the call; of `timeout` the one that it waited for when it waited again at once; of `unknown` the client that asked something else; empty: nobody, or not known"
     }
     /// Behind them one row for each cause of which the slowest have more than exchanges of median length, that with most first.
     pub MORE = "requests_more" {
@@ -80,16 +81,20 @@ struct CauseKey {
 type TimeByCause = BTreeMap<CauseKey, u64>;
 
 /// The name of a connection without the port of its client, which differs in every connection; an end of a UNIX socket without its numbers.
-fn general(name: &[u8]) -> Vec<u8> {
+/// `serves`: whether that is the port of a server. Where that does not tell, a client's port is the higher one.
+fn general(name: &[u8], serves: impl Fn(u16) -> bool) -> Vec<u8> {
     let Some((word, inside)) = sockets::split(name) else { return name.to_vec() };
     let (local, Some(remote)) = sockets::ends(inside) else { return name.to_vec() };
     if !word.starts_with(b"TCP") {
         let path = inside.iter().position(|byte| *byte == b',').map_or(&b""[..], |at| &inside[at..]);
         return [word, b":[*->*", path, b"]"].concat();
     }
-    let (mine, other) = match port(local) > port(remote) {
-        true => ([address(local), b":*"].concat(), remote.to_vec()),
-        false => (local.to_vec(), [address(remote), b":*"].concat()),
+    let is_server = |end: &[u8]| port(end).is_some_and(&serves);
+    let (mine, other) = match (is_server(remote), is_server(local), port(local) > port(remote)) {
+        (true, false, _) | (true, true, true) | (false, false, true) => {
+            ([address(local), b":*"].concat(), remote.to_vec())
+        }
+        _ => (local.to_vec(), [address(remote), b":*"].concat()),
     };
     [word, b":[", &mine, b"->", &other, b"]"].concat()
 }
@@ -97,8 +102,9 @@ fn general(name: &[u8]) -> Vec<u8> {
 /// How long a thread may be on a CPU between two waits that are for one thing, ns.
 const BETWEEN: u64 = 1_000_000;
 
-/// Of waits whose time was up who ended the one that the thread began at once behind them, or again behind that: a lock that is tried for a
-/// few ms at a time (Python's, and many condition variables) is one wait for whoever gives it up. None: nobody, or it is no such wait.
+/// Of waits whose time was up who is waited for in the one that the thread began at once behind them, or again behind that: a lock that is
+/// tried for a few ms at a time (Python's, and many condition variables) is one wait, at last for whoever gives it up. None: nobody, or it is
+/// no such wait.
 fn at_last(found: &[Found], path: &Path) -> Vec<Option<u32>> {
     let mut wakers: Vec<Option<u32>> = vec![None; found.len()];
     for at in (0..found.len()).rev().filter(|at| found[*at].cause == Cause::Timeout) {
@@ -113,16 +119,50 @@ fn at_last(found: &[Found], path: &Path) -> Vec<Option<u32>> {
         let after = &found[next];
         let around = |handover: &Option<u32>| path.handovers.get((*handover)? as usize);
         let mut waits = std::iter::successors(around(&after.part.handover), |wait| around(&wait.within));
-        wakers[at] = match after.cause {
-            Cause::Timeout if after.part.thread == thread => wakers[next],
-            _ => waits.find(|wait| wait.thread == thread && wait.from == after.part.from).map(|wait| wait.by),
-        };
+        let own = after.part.thread == thread;
+        if own || waits.any(|wait| wait.thread == thread && wait.from == after.part.from) {
+            let goes_on = if after.cause == Cause::Timeout { wakers[next] } else { None };
+            wakers[at] = goes_on.or((!own).then_some(after.part.thread));
+        }
     }
     wakers
 }
 
-/// Adds the time of what was found; `at_last`: who ended the wait that followed.
-fn add(times: &mut TimeByCause, found: &Found, at_last: Option<u32>, threads: &[Logged], words: &Words<'_>) {
+/// The wait of a program's thread around a part of a kernel thread that waits for a device on its behalf, as the cause of that thread: the
+/// call is the program's, and the disk is what is behind it. None: it is no such part, or the call is on no file of a disk.
+fn on_behalf(
+    found: &Found,
+    (path, waits): (&Path, &[Spent]),
+    threads: &[Logged],
+    words: &Words<'_>,
+) -> Option<CauseKey> {
+    let task = |id: u32, at: u64| threads.get(id as usize).and_then(|thread| thread.task_at(at));
+    let worker = task(found.part.thread, found.part.from).filter(|task| keys::is_kernel(task))?;
+    let around = |handover: Option<u32>| Some((handover?, path.handovers.get(handover? as usize)?));
+    let mut outwards = std::iter::successors(around(found.part.handover), |(_, wait)| around(wait.within));
+    let (number, wait, of) = outwards.find_map(|(number, wait)| {
+        let of = task(wait.thread, wait.from).filter(|task| !keys::is_kernel(task))?;
+        Some((number, wait, of))
+    })?;
+    let most = waits.get(number as usize)?.most()?;
+    let file = words.names.name(most.file).filter(|file| is_storage(file))?;
+    (found.cause == Cause::Interrupt && !wait.made).then(|| CauseKey {
+        comm: of.comm.clone(),
+        cause: Cause::Disk,
+        syscall: words.place(most.place),
+        file: Some(file.to_vec()),
+        other: worker.comm.clone(),
+    })
+}
+
+/// Adds the time of what was found; `at_last`: who was waited for in the wait that followed.
+fn add(
+    times: &mut TimeByCause,
+    (found, at_last): (&Found, Option<u32>),
+    threads: &[Logged],
+    words: &Words<'_>,
+    askers: &Askers,
+) {
     let comm = |id: u32| {
         let task = threads.get(id as usize).and_then(|thread| thread.task_at(found.part.from));
         task.map_or_else(Vec::new, |task| task.comm.clone())
@@ -133,7 +173,7 @@ fn add(times: &mut TimeByCause, found: &Found, at_last: Option<u32>, threads: &[
         syscall: place.map_or_else(String::new, |place| words.place(place)),
         file: match file {
             None | Some(NO_FILE) => Some(Vec::new()),
-            Some(file) => words.names.name(file).map(general),
+            Some(file) => words.names.name(file).map(|name| general(name, |port| askers.serves(port))),
         },
         other: found.other().or(at_last).map_or_else(Vec::new, comm),
     };
@@ -182,6 +222,11 @@ impl Askers {
                 ends.insert(mover.task.upid);
             }
         }
+    }
+
+    /// Whether a server with exchanges has this port.
+    fn serves(&self, port: u16) -> bool {
+        self.ends.contains_key(port.to_string().as_bytes())
     }
 
     /// Whether the process `client` asks the process `server`.
@@ -242,12 +287,11 @@ fn times(context: &mut Context<'_>, exchanges: &[(&Exchange, u64)], askers: &Ask
     for one in exchanges {
         let id = log.ids.known(&one.0.actor().task);
         let (way, parts) = id.map(|id| path_before_birth(&log.threads, id, spans_of(one))).unwrap_or_default();
-        let all = spans(&way, &parts).into_iter().take(parts.len());
-        asked.extend(all.map(|mut span| {
+        asked.extend(spans(&way, &parts).into_iter().map(|mut span| {
             span.number += number;
             span
         }));
-        number += parts.len() as u32;
+        number += (parts.len() + way.handovers.len()) as u32;
         let idle = idle(&way, one.0, askers, &log.threads);
         let idles: Vec<_> = parts.iter().map(|(part, _)| within(part, &way, &idle)).collect();
         paths.push((one.0, way, parts, idles));
@@ -260,20 +304,25 @@ fn times(context: &mut Context<'_>, exchanges: &[(&Exchange, u64)], askers: &Ask
     for (exchange, way, parts, idles) in paths {
         let mut of: Vec<Spent> = spent.by_ref().take(parts.len()).collect();
         of.resize_with(parts.len(), Spent::default);
+        let mut waits: Vec<Spent> = spent.by_ref().take(way.handovers.len()).collect();
+        waits.resize_with(way.handovers.len(), Spent::default);
         let mut times = TimeByCause::new();
         let found: Vec<Found> = causes(parts, of, tape, &words).collect();
         let wakers = at_last(&found, &way);
         for ((found, at_last), idle) in found.into_iter().zip(wakers).zip(idles) {
-            match idle {
-                None => add(&mut times, &found, at_last, &log.threads, &words),
+            let key = match idle {
+                None => on_behalf(&found, (&way, &waits), &log.threads, &words),
                 Some(wait) => {
                     let comm = |id: u32| {
                         log.threads[id as usize].task_at(wait.from).map_or_else(Vec::new, |task| task.comm.clone())
                     };
                     let (comm, other) = (comm(wait.thread), comm(wait.by));
-                    let (cause, syscall, file) = (Cause::Unknown, String::new(), None);
-                    *times.entry(CauseKey { comm, cause, syscall, file, other }).or_default() += found.ns();
+                    Some(CauseKey { comm, cause: Cause::Unknown, syscall: String::new(), file: None, other })
                 }
+            };
+            match key {
+                Some(key) => *times.entry(key).or_default() += found.ns(),
+                None => add(&mut times, (&found, at_last), &log.threads, &words, askers),
             }
         }
         if let Some(held) = held(exchange).filter(|held| *held > 0) {
@@ -345,8 +394,9 @@ fn what(key: &CauseKey) -> String {
         Cause::Runqueue if key.other.is_empty() => "waits for a CPU".to_owned(),
         Cause::Runqueue => format!("waits for a CPU, which {} had", escaped(&key.other)),
         Cause::Timeout if !key.other.is_empty() => {
-            format!("waits until its time-out, and again until {} woke it: {call}", escaped(&key.other))
+            format!("waits until its time-out, again and again, at last for {}: {call}", escaped(&key.other))
         }
+        Cause::Disk if !key.other.is_empty() => format!("waits for a disk, by way of {}: {call}", escaped(&key.other)),
         Cause::Held => asleep((key.cause, None), &file, ""),
         Cause::Unknown if !key.other.is_empty() => {
             format!("not known: it waited until {} asked something else", escaped(&key.other))
@@ -484,9 +534,12 @@ mod tests {
 
     #[test]
     fn connections_to_one_server_are_one_cause() {
-        let text = |name: &str| String::from_utf8(general(name.as_bytes())).unwrap();
+        let text = |name: &str| String::from_utf8(general(name.as_bytes(), |port| port == 50_000)).unwrap();
         assert_eq!(text("TCP:[10.0.0.7:40002->10.0.0.1:80]"), "TCP:[10.0.0.7:*->10.0.0.1:80]");
         assert_eq!(text("TCP:[10.0.0.1:80->10.0.0.7:40002]"), "TCP:[10.0.0.1:80->10.0.0.7:*]");
+        // a server's port may be the higher one
+        assert_eq!(text("TCP:[10.0.0.7:40002->10.0.0.1:50000]"), "TCP:[10.0.0.7:*->10.0.0.1:50000]");
+        assert_eq!(text("TCP:[10.0.0.1:50000->10.0.0.7:40002]"), "TCP:[10.0.0.1:50000->10.0.0.7:*]");
         assert_eq!(text("UNIX-STREAM:[17->18,\"/run/x\"]"), "UNIX-STREAM:[*->*,\"/run/x\"]");
         assert_eq!((text("/srv/a"), text("TCP:[10.0.0.1:80]")), ("/srv/a".into(), "TCP:[10.0.0.1:80]".into()));
     }
@@ -499,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_for_a_time_that_follow_each_other_are_for_who_ends_the_last() {
+    fn waits_for_a_time_that_follow_each_other_are_for_whom_the_last_is_for() {
         let wait = |thread, from, by| Handover {
             thread,
             from,
@@ -521,6 +574,15 @@ mod tests {
             found(7, 50, Cause::Timeout, None),
         ];
         assert_eq!(at_last(&series, &path), [Some(9), None, Some(9), None, None, None]);
+        // that one waits so itself
+        let chain = [
+            found(7, 0, Cause::Timeout, None),
+            found(8, 10, Cause::Timeout, Some(0)),
+            found(9, 20, Cause::Cpu, Some(1)),
+        ];
+        let within = Handover { within: Some(0), ..wait(8, 20, 9) };
+        let deeper = Path { parts: Vec::new(), handovers: vec![Handover { to: 30, ..wait(7, 10, 8) }, within] };
+        assert_eq!(at_last(&chain, &deeper), [Some(9), Some(9), None]);
         // who works in between waits for something else then
         let mut works = series;
         works[3].part.to += BETWEEN;
