@@ -16,7 +16,7 @@ SHELL_SCRIPTS := .ci/run $(wildcard scripts/*.sh)
 PROGRAMS := -p systape-recorder -p systape-analyzer -p systape
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build python python-dist python-test static-record static static-sql dist deb rpm image test-packages test-service test-kernels viewer viewer-test viewer-shots test test-unit test-e2e test-exports test-sql test-all test-fleet test-recipes package-check cross check clippy lint-sql lint deny fuzz stories bench-peers bench-why bench-layers bench-scale man install uninstall clean
+.PHONY: help demo site pictures build python python-dist python-test static-record static static-sql dist deb rpm image test-packages test-service test-kernels viewer viewer-test viewer-shots test test-unit test-e2e test-exports test-sql test-all test-fleet test-recipes package-check cross check clippy lint-sql lint deny fuzz stories bench-peers bench-why bench-layers bench-scale man install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -31,7 +31,19 @@ build: ## record, analyze, systape and (with Rust 1.94 or newer) analyze-sql in 
 	@scripts/split-debug.sh $(BIN)/record $(BIN)/analyze
 	@$(MAKE) --no-print-directory man
 
-python: ## the package for Python, as a wheel in target/wheels (docs/python.md)
+site: ## the manual as a site with a search, in target/site: open its index.html (builds mdBook once: minutes)
+	@scripts/setup.sh site
+	$(CARGO) build --release $(PROGRAMS)
+	@scripts/site.sh
+
+pictures: ## what analyze prints and its page, as the pictures in docs/images (Chromium)
+	@scripts/setup.sh test
+	$(CARGO) build --release -p systape-analyzer
+	@scripts/pictures.py $(BIN)/analyze
+	@$(BIN)/analyze report testdata/guides/flames.tape -o $(TARGET)/flames.html
+	@node scripts/page-shots.mjs $(abspath $(TARGET))/browser $$(command -v chromium) $(TARGET)/flames.html docs/images
+
+python: ## the package for Python, as a wheel in target/wheels (docs/guides/python.md)
 	@scripts/setup.sh build
 	@scripts/setup.sh python
 	@scripts/python.sh build
@@ -71,11 +83,11 @@ test-sql: ## the tests of analyze sql and analyze export, beside DuckDB (builds 
 	@SQL=$(SQL) scripts/sql.sh test
 
 # An emulated machine shares its CPU with whoever else is here: what fails runs once more, and fails if it fails again
-test-all: test lint-sql test-sql python-test fuzz package-check test-recipes ## test, test-sql, python-test, fuzz, package-check, test-recipes and test-kernels with the oldest kernel and the newest: before a release; docs/reliability.md has the day
+test-all: test lint-sql test-sql python-test fuzz package-check test-recipes ## test, test-sql, python-test, fuzz, package-check, test-recipes and test-kernels with the oldest kernel and the newest: before a release; docs/internals/reliability.md has the day
 	@$(MAKE) --no-print-directory test-kernels SQL=no RELEASES="bullseye sid" || \
 		{ echo "test-all: kernels, once more"; $(MAKE) --no-print-directory test-kernels SQL=no RELEASES="bullseye sid"; }
 
-test-fleet: ## the questions of docs/fleet.md asked of Spark and DuckDB, beside analyze (installs Java and Spark, 700 MB; not part of test)
+test-fleet: ## the questions of docs/guides/many-machines.md asked of Spark and DuckDB, beside analyze (installs Java and Spark, 700 MB; not part of test)
 	@scripts/setup.sh fleet
 	$(CARGO) build --release -p systape-analyzer -p systape-benches
 	@scripts/sql.sh fleet
@@ -97,7 +109,7 @@ viewer-test: ## the viewer of make viewer: its answers beside analyze's, damaged
 	$(CARGO) build --release -p systape-analyzer
 	@scripts/viewer.sh test
 
-viewer-shots: ## the pictures of docs/viewer.md, by Chromium
+viewer-shots: ## the pictures of docs/guides/viewer.md, by Chromium
 	@scripts/viewer.sh shots
 
 cross: ## type-check record and analyze for Linux on arm64, analyze for macOS on arm64 and WebAssembly
@@ -133,7 +145,7 @@ deny: ## licences, sources and advisories of dependencies (cargo-deny, if it is 
 	else echo "deny: SKIPPED advisories: the database cannot be fetched" >&2; fi
 
 FUZZ_SECONDS ?= 10
-fuzz: ## every fuzz target for FUZZ_SECONDS (10); docs/reliability.md
+fuzz: ## every fuzz target for FUZZ_SECONDS (10); docs/internals/reliability.md
 	@scripts/setup.sh fuzz
 	scripts/fuzz.sh $(FUZZ_SECONDS)
 
@@ -143,11 +155,11 @@ bench-peers: ## cost of recording, speed of reading, beside other tracers; write
 	$(CARGO) build --release -p systape-recorder -p systape-analyzer -p systape-benches
 	@if [ "$$(id -u)" = 0 ]; then $(BIN)/bench $(BENCH_ARGS); else sudo $(BIN)/bench $(BENCH_ARGS); fi
 
-stories: ## records the programs of docs/stories.md, asks their tapes, and writes that page anew
+stories: ## records the programs of docs/guides/stories.md, asks their tapes, and writes that page anew
 	@scripts/stories.sh
 
-WHY_ARGS ?= --markdown docs/why.md
-bench-why: ## planted incidents and healthy programs: does analyze why name the cause and its cost? Writes docs/why.md (or WHY_ARGS=--quick)
+WHY_ARGS ?= --markdown docs/reference/why-measured.md
+bench-why: ## planted incidents and healthy programs: does analyze why name the cause and its cost? Writes docs/reference/why-measured.md (or WHY_ARGS=--quick)
 	@scripts/setup.sh bench
 	$(CARGO) build --release -p systape-recorder -p systape-analyzer -p systape-benches
 	@scripts/as-root.sh $(BIN)/bench why $(WHY_ARGS)

@@ -1,5 +1,5 @@
 -- Questions to the tapes of many machines, in the SQL that DuckDB and Spark have in common: over the tables and views
--- (_systape/views.sql) of an export. `fleet/ask.py` asks them; docs/fleet.md shows them.
+-- (_systape/views.sql) of an export. `fleet/ask.py` asks them; docs/guides/many-machines.md shows them.
 
 -- question: losses
 -- Which tapes are not complete, before anything else is believed. Where `in_ledger` is true the calls were counted: sums have them.

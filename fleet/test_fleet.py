@@ -115,7 +115,7 @@ def main():
         asked = questions((ROOT / "fleet/questions.sql").read_text())
         if set(asked) != set(wanted):
             raise SystemExit(f"fleet: questions without a comparison: {set(asked) ^ set(wanted)}")
-        page = (ROOT / "docs/fleet.md").read_text()
+        page = (ROOT / "docs/guides/many-machines.md").read_text()
         answers = {"Spark": spark(Path(scratch) / "export"), "DuckDB": {}}
         for name, query in asked.items():
             rows, why = exported.rows(query)
@@ -124,7 +124,7 @@ def main():
             answers["DuckDB"][name] = rows
             shown = "\n".join(f"    {line}" for line in query.splitlines()) in page
             for who, why in [(who, difference(comparable(name, found[name]), wanted[name], name in ("slow_calls", "storms"))) for who, found in answers.items()] + [
-                ("docs/fleet.md", None if shown else "the question is not shown")
+                ("docs/guides/many-machines.md", None if shown else "the question is not shown")
             ]:
                 passed, failed = passed + (why is None), failed + (why is not None)
                 print(f"{'ok    ' if why is None else 'FAILED'} {name}, {who}: {len(wanted[name])} rows{'' if why is None else f': {why}'}", flush=True)

@@ -1,5 +1,5 @@
 # The messages inside a tape. One block of a tape = one zstd frame = one of the root structs below. The block's kind
-# decides which one (see docs/tape-format.md for the block header).
+# decides which one (see docs/reference/tape-format.md for the block header).
 #
 # Rules
 # - Add fields with the next number, never renumber, never reuse. An absent field must read as "not recorded".
@@ -77,7 +77,7 @@ struct Session {
   ringBytes @20 :UInt64;               # all rings together
   notes @21 :List(Argument) $class("none");  # what this recording could not do, and why (capability, kernel feature)
   deviceLinks @22 :List(DeviceLink);   # how block devices are layered; empty = not recorded
-  families @23 :List(UInt16);          # numbers of the recorded families (docs/tape-format.md#families); empty = an older
+  families @23 :List(UInt16);          # numbers of the recorded families (docs/reference/tape-format.md#columns); empty = an older
                                        # tape: syscalls and process life
   stacks @24 :StackSettings;           # which stacks were asked for; null = none
   callFilters @25 :List(Argument) $class("none");  # options that stored some calls and counted the rest, e.g.
@@ -504,7 +504,7 @@ struct Tables {
 }
 
 struct TableRows {
-  def @0 :UInt64;            # xxh3-64 (seed 0) of the definition, see docs/tape-format.md
+  def @0 :UInt64;            # xxh3-64 (seed 0) of the definition, see docs/reference/tape-format.md
   rows @1 :UInt32;
   first @2 :Ns;              # the first column is the time: that of the first row,
   delta @3 :Column;          # and each row's difference from the row before
@@ -881,7 +881,7 @@ struct SegmentEntry {
   maxDur @9 :UInt64;
   calls @10 :List(UInt32);   # abi << 24 | nr, ascending; at most 112. Empty although rows > 0 = not known
   pids @11 :List(UInt32);    # ascending, of every task and gap of the segment; at most 64
-  pidBloom @12 :Data $class("none");   # 256 bytes when there are more than 64 pids, else empty (docs/tape-format.md)
+  pidBloom @12 :Data $class("none");   # 256 bytes when there are more than 64 pids, else empty (docs/reference/tape-format.md)
   failures @13 :UInt32;    # rows with an errno below 512
   tableStartMin @14 :Ns;    # of rows of tables, which startMin and endMax do not cover; 0 = none. Since 1.5
   tableEndMax @15 :Ns;

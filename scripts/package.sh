@@ -67,13 +67,21 @@ dist() {
     mv "$root/usr/share" "$root/share" && rmdir "$root/usr"
     install -m 644 LICENSE-* README.md CHANGELOG.md packaging/systape.service packaging/systape.conf "$root"
     papers "$root" systape-recorder systape-analyzer systape
-    install -D -m 644 -t "$root/docs" docs/*.md
+    manual "$root"
     cp -r packaging/metrics packaging/upload packaging/kubernetes packaging/container packaging/slurm packaging/htcondor "$root"
     (cd "$root" && find . -type f ! -name SHA256SUMS -printf '%P\n' | sort | xargs sha256sum > SHA256SUMS)
     settle "$root"
     tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner --format=gnu -cf - "$name" | xz -T1 -9 > "$out/$name.tar.xz"
     (cd "$out" && sha256sum "$name.tar.xz" > "$name.tar.xz.sha256")
     echo "$out/$name.tar.xz"
+}
+
+# the pages of the manual, with their pictures, into ROOT/docs: as they lie here, so links between them hold
+manual() { # root
+    local page
+    find docs -name '*.md' -o -name '*.png' -o -name '*.svg' -o -path 'docs/reference/schema/*.json' | while read -r page; do
+        install -D -m 644 "$page" "$1/$page"
+    done
 }
 
 # The trees of the packages, each into ROOT, as they are installed on a system.
@@ -85,7 +93,7 @@ tree_record() { # root
     install -D -m 644 -t "$root/etc" packaging/systape.conf packaging/upload/systape-upload.conf
     install -D -m 755 packaging/upload/upload "$root/usr/lib/systape/upload"
     papers "$doc" systape-recorder
-    install -D -m 644 -t "$doc" docs/record.md docs/production.md docs/reliability.md docs/performance.md
+    manual "$doc"
     install -d "$doc/examples"
     cp -r packaging/metrics packaging/kubernetes packaging/container packaging/slurm packaging/htcondor "$doc/examples"
 }
@@ -95,7 +103,8 @@ tree_analyze() { # root
     install -D -m 755 -t "$root/usr/bin" "$bin/analyze" "$bin/systape"
     share analyze "$root" && share systape "$root"
     papers "$doc" systape-analyzer systape
-    install -D -m 644 -t "$doc" README.md docs/*.md
+    install -D -m 644 -t "$doc" README.md
+    manual "$doc"
 }
 
 tree_sql() { # root

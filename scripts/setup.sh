@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing to build (setup.sh build), to build and test (setup.sh test), to measure beside other tracers
 # (setup.sh bench), to make packages (setup.sh pack), to boot other kernels (setup.sh kernels; with ARCH=arm64 in the environment those of
-# arm64), to cross-compile for arm64 (setup.sh arm64), to fuzz (setup.sh fuzz), to ask Spark (setup.sh fleet), to build and test the package
+# arm64), to cross-compile for arm64 (setup.sh arm64), to fuzz (setup.sh fuzz), to make the site (setup.sh site), to ask Spark (setup.sh fleet), to build and test the package
 # for Python (setup.sh python) or to make what PyPI takes (setup.sh python-dist); does nothing when all is there.
 # Debian and Ubuntu; elsewhere it says what to install. Asks for nothing but, where needed, sudo's password.
 set -euo pipefail
@@ -139,6 +139,11 @@ if [ "$wanted" = test ]; then
     need golang-go command -v go
 fi
 
+if [ "$wanted" = site ]; then
+    need groff-base in_path nroff
+    need bsdextrautils in_path col
+    need python3 in_path python3
+fi
 if [ "$wanted" = pack ]; then
     need python3 command -v python3
     need jq command -v jq
@@ -247,6 +252,11 @@ if [ "$wanted" = fuzz ] && ! cargo fuzz --version >/dev/null 2>&1; then
 fi
 
 target=$(dirname "$0")/../target
+# What makes a book of the pages of docs
+if [ "$wanted" = site ] && [ "$("$target/tools/bin/mdbook" --version 2>/dev/null)" != "mdbook v0.5.4" ]; then
+    say "installing mdbook 0.5.4 in target/tools (minutes)"
+    cargo install -q --locked --root "$target/tools" mdbook@0.5.4 || die "cargo could not install mdbook"
+fi
 # python_package DIR NAME VERSION [WORD...]: the package for python3 in DIR, pinned; the words are pip's
 python_package() {
     local dir=$target/$1 name=$2 version=$3

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The viewer: `analyze` as WebAssembly (`viewer.sh module`), packed with its page into one file (`viewer.sh page`). Without a word: both.
-# `viewer.sh test` tests what was made, `viewer.sh shots` makes the pictures of docs/viewer.md too.
+# `viewer.sh test` tests what was made, `viewer.sh shots` makes the pictures of docs/guides/viewer.md too.
 #
 # It needs rustup's target wasm32-wasip1, clang and llvm-ar for the C of zstd, and node to pack. There is no other system's library in
 # it: zstd's crate has the headers that its C needs.

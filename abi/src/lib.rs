@@ -14,7 +14,7 @@
 //! - [`condition`]: filters on fields of events, as they are written
 //! - [`nearest`]: what a misspelt name may be meant to be
 //!
-//! What stays the same between versions: [the crates](https://github.com/systape/systape/blob/main/docs/crates.md).
+//! What stays the same between versions: [the crates](https://github.com/systape/systape/blob/main/docs/reference/crates.md).
 //!
 //! Reading memory of the traced process, keeping fd tables and laying out lines are left to the recorder and the analyzer.
 

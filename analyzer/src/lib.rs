@@ -62,6 +62,6 @@ pub mod exercise {
     pub use systape_answers::derive::summary::plan::Plan;
     pub use systape_answers::render::out::Out;
     pub use systape_answers::render::sink::names;
-    pub use systape_events::loss::{CAUSES, cause_text, remedy};
+    pub use systape_events::loss::{CAUSES, cause_text, is_loss, remedy};
     pub use systape_events::stream::{Loose, Merger, Part as StreamPart};
 }

@@ -23,7 +23,7 @@
 //! ```
 //!
 //! Module [`calls`] is made for other programs; the rest is what `analyze` is made of, and changes with it:
-//! [the crates](https://github.com/systape/systape/blob/main/docs/crates.md).
+//! [the crates](https://github.com/systape/systape/blob/main/docs/reference/crates.md).
 //!
 //! Folders are storeys, and imports only point down (analyzer/tests/analyze/storeys.rs). Nothing of the machine that it runs on is looked at.
 

@@ -7,6 +7,7 @@
 //! `bench pair` compares two builds of `analyze` (`pair`); `bench why` measures the answers of `analyze why` (`why`).
 
 mod args;
+mod digest;
 mod floor;
 mod inner;
 mod machine;
@@ -72,26 +73,27 @@ fn bench(plan: &Plan) -> Result<()> {
     let tools = Tools::find()?;
     // traces go to disk, the workloads' files into memory where there is such a place: a disk's mood is not what is measured
     let files = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())?;
-    let mut sections = vec![machine::describe(&tools, plan)];
-    println!("{}", sections[0].plain());
-    let mut add = |section: Section| {
-        println!("{}", section.plain());
-        sections.push(section);
-    };
+    let show = |section: &Section| println!("{}", section.plain());
+    let machine = machine::describe(&tools, plan);
+    show(&machine);
+    // what the page has beside the sums over all workloads
+    let mut kept = Vec::new();
     let mut goals = Vec::new();
     let starts = peers::starts(&tools, plan, files.path())?;
     if plan.workloads().next().is_some() {
-        add(starts.section());
+        kept.push(starts.section());
+        show(&starts.section());
     }
     let mut measured = Vec::new();
     for workload in plan.workloads() {
         let (section, found) = peers::run(&tools, plan, &starts, workload, files.path())?;
-        add(section);
+        show(&section);
         let Some(found) = found else { continue };
         if workload.read {
             let (section, goal) = reading::run(&tools, workload, plan.rounds())?;
             goals.extend(goal);
-            add(section);
+            show(&section);
+            kept.push(section);
         }
         rounds::remove_traces(&tools);
         measured.push(found);
@@ -99,21 +101,23 @@ fn bench(plan: &Plan) -> Result<()> {
     if plan.large {
         let (section, goal) = reading::large(&tools, plan, files.path())?;
         goals.extend(goal);
-        add(section);
+        show(&section);
+        kept.push(section);
         rounds::remove_traces(&tools);
     }
     if plan.stacks() {
-        for section in stacks::run(&tools, files.path(), plan)? {
-            add(section);
-        }
+        let sections = stacks::run(&tools, files.path(), plan)?;
+        sections.iter().for_each(show);
+        // the page has the first program's costs
+        kept.extend(sections.into_iter().next().map(Section::up_to_a_table));
     }
     let started = starts.record().map(|(wall, cpu)| verdict::start(wall, cpu));
     goals.splice(0..0, started.into_iter().flatten().chain(verdict::all(&measured)));
     if !goals.is_empty() {
-        add(verdict::section(&goals));
+        show(&verdict::section(&goals));
+        kept.push(digest::goals(&goals));
     }
-    match &plan.markdown {
-        Some(file) => page::fill(file, &page::PEERS, &sections),
-        None => Ok(()),
-    }
+    let Some(file) = &plan.markdown else { return Ok(()) };
+    let page: Vec<_> = std::iter::once(machine).chain(digest::sections(&measured)).chain(kept).collect();
+    page::fill(file, &page::PEERS, &page)
 }

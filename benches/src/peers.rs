@@ -97,6 +97,16 @@ impl Measured {
         self.cell(key)?.rate.known()
     }
 
+    /// What the system is called; None: it is not among those that ran.
+    pub(crate) fn name(&self, key: &str) -> Option<&'static str> {
+        Some(self.cell(key)?.system.name)
+    }
+
+    /// Time for the same work, by that of the bare workload: medians.
+    pub(crate) fn slowdown(&self, key: &str) -> Option<f64> {
+        Some(self.rate("bare")? / self.rate(key)?)
+    }
+
     /// Seconds that a system adds to each unit: medians.
     fn added(&self, key: &str) -> Option<f64> {
         self.added_by(key, Samples::median)

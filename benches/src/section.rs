@@ -34,6 +34,13 @@ impl Section {
         self
     }
 
+    /// The part up to its first table.
+    pub(crate) fn up_to_a_table(mut self) -> Self {
+        let table = self.blocks.iter().position(|block| matches!(block, SectionBody::Table(_)));
+        self.blocks.truncate(table.map_or(usize::MAX, |at| at + 1));
+        self
+    }
+
     /// For a terminal.
     pub(crate) fn plain(&self) -> String {
         self.render("==", 100, Table::text)

@@ -25,6 +25,16 @@ impl Goal {
         Self::new(what, format!(">= {limit}x"), times(figure), figure >= limit)
     }
 
+    /// Whether it is reached.
+    pub(crate) fn is_met(&self) -> bool {
+        self.met
+    }
+
+    /// The goal in a few words, what is measured and what is wanted.
+    pub(crate) fn short(&self) -> String {
+        format!("{} ({}, wanted {})", self.what, self.figure, self.wanted)
+    }
+
     fn new(what: impl Into<String>, wanted: String, figure: String, met: bool) -> Self {
         Self { what: what.into(), wanted, figure, met }
     }

@@ -2,7 +2,7 @@
 //! followed ([`Stop`]), how options take their values ([`Options`]), sizes ([`size`]), what a running `record` is asked and answers
 //! ([`control`]), how it holds the tape that it writes ([`held`]), and what a terminal can do ([`takes_escapes`]). What there is to type is each program's own.
 //!
-//! Any version may change it: [the crates](https://github.com/systape/systape/blob/main/docs/crates.md).
+//! Any version may change it: [the crates](https://github.com/systape/systape/blob/main/docs/reference/crates.md).
 
 #![warn(clippy::missing_errors_doc, clippy::print_stderr, clippy::print_stdout)]
 

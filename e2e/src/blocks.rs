@@ -1,4 +1,4 @@
-//! Reads the headers of a tape's blocks: the 128 bytes documented in `docs/tape-format.md`, and nothing else.
+//! Reads the headers of a tape's blocks: the 128 bytes documented in `docs/reference/tape-format.md`, and nothing else.
 
 use std::path::Path;
 

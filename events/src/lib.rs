@@ -27,7 +27,7 @@
 //! Calls are not only rows: `systape-answers` has their sum.
 //!
 //! It knows no command line, prints nothing, and looks at nothing of the machine it runs on. What stays the same between versions:
-//! [the crates](https://github.com/systape/systape/blob/main/docs/crates.md).
+//! [the crates](https://github.com/systape/systape/blob/main/docs/reference/crates.md).
 
 #![warn(clippy::missing_errors_doc, clippy::print_stderr, clippy::print_stdout)]
 #![allow(clippy::len_without_is_empty, reason = "some are lengths of time, others are never asked")]

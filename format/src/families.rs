@@ -298,7 +298,7 @@ crate::tables! {
         ts: Time "when it was read"
         controller: Str "what is limited: cpu, memory, io"
         cgroup: Str [Path] "its path from the top of its hierarchy"
-        name: Str "which limit, or count of what came of it: see docs/tape-format.md"
+        name: Str "which limit, or count of what came of it: see docs/reference/tape-format.md"
         device: Wide "number of the device that a limit of I/O is about, major << 20 | minor; 0: none"
         value: Wide "its value. Counts are since the cgroup was made"
     }

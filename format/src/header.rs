@@ -33,7 +33,7 @@ pub use crate::kinds::BlockKind;
 pub const MAGIC: [u8; 8] = *b"\x8fsystape";
 /// Version of the layout: the only one that this crate writes, and the greatest that it reads.
 pub(crate) const MAJOR: u16 = 1;
-/// Minor version that this crate writes; a test compares docs/tape-format.md and schemas/CHANGES.md with it.
+/// Minor version that this crate writes; a test compares docs/reference/tape-format.md and schemas/CHANGES.md with it.
 pub const MINOR: u16 = 5;
 /// Bytes of a header.
 pub const HEADER_LEN: usize = 128;

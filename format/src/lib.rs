@@ -1,7 +1,7 @@
 //! The tape: writing, reading, recovering and indexing.
 //!
 //! A tape is a sequence of *blocks*; a *segment* is a few blocks (column groups) that hold the events of one window of
-//! time; a *chunk* is a few segments behind a checkpoint. docs/tape-format.md has the layout.
+//! time; a *chunk* is a few segments behind a checkpoint. docs/reference/tape-format.md has the layout.
 //!
 //! This crate knows neither BPF nor tables: plain values ([`model`]) go in and come out. It needs a reader of bytes (a
 //! file) and nothing of the recorded machine. On any bytes it never panics, loops or allocates without bound.
@@ -29,7 +29,7 @@
 //!
 //! Writing: [`segment::SegmentBuilder`] collects, [`encode::Encoder`] sorts and compresses (on any thread),
 //! [`writer::Writer`] appends. Reading: [`reader::Tape`] opens and recovers, [`reader::Segment`] decodes one column
-//! group at a time. `docs/tape-format.md` says what every byte means. What stays the same between versions: [the crates](https://github.com/systape/systape/blob/main/docs/crates.md).
+//! group at a time. `docs/reference/tape-format.md` says what every byte means. What stays the same between versions: [the crates](https://github.com/systape/systape/blob/main/docs/reference/crates.md).
 
 #![warn(clippy::missing_errors_doc, clippy::print_stderr, clippy::print_stdout)]
 

@@ -1,4 +1,4 @@
-"""docs/notebook.md: its lines run, and print what stands below them. UPDATE_GOLDEN=1 writes the outputs anew."""
+"""docs/guides/notebook.md: its lines run, and print what stands below them. UPDATE_GOLDEN=1 writes the outputs anew."""
 
 import contextlib
 import io
@@ -14,7 +14,7 @@ from conftest import ROOT
 
 pl = pytest.importorskip("polars")
 
-PAGE = ROOT / "docs" / "notebook.md"
+PAGE = ROOT / "docs" / "guides" / "notebook.md"
 # lines to run, and what they printed
 BLOCK = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```\n)?", re.DOTALL)
 
@@ -39,7 +39,7 @@ def test_the_notebook_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.Mo
     with pl.Config():
         page = BLOCK.sub(run, PAGE.read_text())
     pictures = {f"notebook-{picture.name}": picture.read_text() for picture in tmp_path.glob("*.svg")}
-    assert all(f"(images/{name})" in page for name in pictures) and len(pictures) == page.count("(images/notebook-")
+    assert all(f"(../images/{name})" in page for name in pictures) and len(pictures) == page.count("(../images/notebook-")
     if os.environ.get("UPDATE_GOLDEN"):
         PAGE.write_text(page)
         for name, picture in pictures.items():

@@ -18,7 +18,7 @@ pub(crate) struct Args {
 /// What is asked.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Asked {
-    /// Answer a query about a tape; docs/sql.md has the tables and what SQL is answered
+    /// Answer a query about a tape; docs/guides/sql.md has the tables and what SQL is answered
     Sql(Sql),
     /// Write the tables of tapes as files (other forms than tables: analyze export --help)
     #[command(subcommand)]

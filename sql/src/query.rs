@@ -36,7 +36,7 @@ pub(crate) fn asked(sql: &Sql) -> Result<Asked> {
         (None, [file]) => Some(PathBuf::from(file)),
         (None, []) if listing => None,
         (None, []) => Some(PathBuf::from(DEFAULT_TAPE)),
-        _ => bail!("one tape is asked at a time; to ask several, export them (docs/sql.md)"),
+        _ => bail!("one tape is asked at a time; to ask several, export them (docs/guides/sql.md)"),
     };
     Ok(Asked { query, tape })
 }

@@ -5,7 +5,7 @@
 //! process itself parses only text of the kernel ([`Kallsyms`]), and headers and notes of debug files ([`DebugDirs`]),
 //! with bounds.
 //!
-//! What stays the same between versions: [the crates](https://github.com/systape/systape/blob/main/docs/crates.md).
+//! What stays the same between versions: [the crates](https://github.com/systape/systape/blob/main/docs/reference/crates.md).
 
 #![warn(clippy::missing_errors_doc, clippy::print_stderr, clippy::print_stdout)]
 

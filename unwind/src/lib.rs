@@ -14,7 +14,7 @@
 //! - Code that keeps its stack elsewhere (goroutines, coroutines, an alternate signal stack) ends at the edge of that stack.
 //! - `.debug_frame` is read as it is or compressed with zlib, not with zstd, whose decoder does not stop at the length promised.
 //!
-//! What stays the same between versions: [the crates](https://github.com/systape/systape/blob/main/docs/crates.md).
+//! What stays the same between versions: [the crates](https://github.com/systape/systape/blob/main/docs/reference/crates.md).
 
 #![warn(clippy::missing_errors_doc, clippy::print_stderr, clippy::print_stdout)]
 

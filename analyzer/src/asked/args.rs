@@ -133,7 +133,7 @@ pub struct Args {
     #[arg(long, value_enum, value_name = "ORDER", help_heading = "Listing")]
     pub sort: Option<Sort>,
 
-    /// What a report adds up by, e.g. comm,state,syscall; docs/analyze.md has the keys of each report
+    /// What a report adds up by, e.g. comm,state,syscall; docs/reference/filters.md has the keys
     #[arg(long, value_name = "KEY,...", value_delimiter = ',', help_heading = "Reports")]
     pub by: Vec<String>,
 

@@ -16,8 +16,8 @@ const PROGRAM: &str = "analyze-sql";
 
 /// The words that ask it, and what it answers.
 pub(crate) const WORDS: [(&str, &str); 4] = [
-    ("sql", "Any question about a tape in SQL, over tables of its events and reports (docs/sql.md)"),
-    ("export parquet", "The tables of tapes as Parquet, for DuckDB, Spark and their like (docs/sql.md)"),
+    ("sql", "Any question about a tape in SQL, over tables of its events and reports (docs/guides/sql.md)"),
+    ("export parquet", "The tables of tapes as Parquet, for DuckDB, Spark and their like (docs/guides/sql.md)"),
     ("export json", "The same as JSON lines"),
     ("export csv", "The same as CSV"),
 ];

@@ -26,7 +26,7 @@ Examples:
   analyze --duration 10 -e '!futex' t.tape  calls longer than 10 ms, futex left out
   analyze -s                                calls, errors and times per thread and syscall
   analyze --time 1.5,2 -p 2214              half a second of one process
-  analyze --format json | jq .syscall       one JSON object a line (docs/json.md)
+  analyze --format json | jq .syscall       one JSON object a line (docs/reference/json.md)
   analyze --call-graph -e fsync             who called fsync: the stack below each call
   analyze why                               what was slow and what broke, the worst first
   analyze report -o app.html                a page for a browser, in one file

@@ -150,7 +150,7 @@ pub(crate) const QUESTIONS: &[(&str, &[(&str, &str)])] = &[
     (
         "For other programs, and other tapes",
         &[
-            ("sql", "any question in SQL (docs/sql.md)"),
+            ("sql", "any question in SQL (docs/guides/sql.md)"),
             ("mcp", "the questions of a language model (Model Context Protocol)"),
             ("export perfetto", "a time line for ui.perfetto.dev"),
             ("export firefox", "a profile for profiler.firefox.com"),

@@ -69,7 +69,7 @@ systape_format::tables! {
         kernel: Flag "it is the kernel's"
         module: Str [Path] "file, kernel or module it is in; null: not known"
         build_id: Word "build id of that, in hexadecimal digits; null: none"
-        offset: Hex "place in it, see docs/tape-format.md"
+        offset: Hex "place in it, see docs/reference/tape-format.md"
         function: Str "function there, the innermost inlined one; null: the tape has no name"
         complete: Flag "the whole stack was recorded"
     }

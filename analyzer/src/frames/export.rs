@@ -127,7 +127,7 @@ fn named<'s>(source: &'s Source, name: &str) -> Result<&'s Table> {
     let found = source.tables().iter().find(|table| table.name == name);
     found.ok_or_else(|| {
         let near = meant(name, source.tables().iter().map(|table| &*table.name));
-        BadUsage(format!("there is no table {}{near}; docs/sql.md lists them", plain(name))).into()
+        BadUsage(format!("there is no table {}{near}; docs/guides/sql.md lists them", plain(name))).into()
     })
 }
 

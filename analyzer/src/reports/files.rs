@@ -46,7 +46,7 @@ systape_format::tables! {
         total_ns ? AtLeast: Duration "time in all of them; of an operation until its program was told"
         max_ns ? AtLeast: Duration "the longest"
         mapped: Flag "true: a call mapped it into memory, not as a loader does, and what was read and written there is in no column; mappings of before the recording are not known; null: not known"
-        ledger_calls ? AtLeast: Count "part of `calls` known by count only ([calls that were counted](reading-reports.md#calls-that-were-counted))"
+        ledger_calls ? AtLeast: Count "part of `calls` known by count only ([counted calls](../reading/losses.md#stored-counted-lost))"
         first_ns ? AtMost: Time "when the first of the calls began; of one that was counted, when it ended; null: not known"
         last_ns ? AtLeast: Time "when the last of them ended; null: not known"
     }

@@ -15,7 +15,7 @@ pub(crate) static VIEW: View = View {
     operands: Operands::Tapes,
     own: Own::of::<Options>(),
     examples: [
-        ("analyze mcp app.tape", "what a client starts: docs/agents/README.md"),
+        ("analyze mcp app.tape", "what a client starts: docs/guides/agents.md"),
         ("analyze mcp --redact /var/lib/systape", "tapes of a directory, without names"),
     ],
     check,

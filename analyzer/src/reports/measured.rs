@@ -20,7 +20,7 @@ systape_format::tables! {
         p50_ns ? OfKnown: Duration "their median; null: none, or it could be off by more than a factor of two"
         p99_ns ? OfKnown: Duration "their 99th percentile; null: likewise"
         incomplete_calls ? AtLeast: Count "calls of which only a lower bound is known"
-        ledger_calls ? AtLeast: Count "part of `calls` known by count only ([calls that were counted](reading-reports.md#calls-that-were-counted))"
+        ledger_calls ? AtLeast: Count "part of `calls` known by count only ([counted calls](../reading/losses.md#stored-counted-lost))"
         quantile_error: Real "largest relative error of `p50_ns` and `p99_ns`; null: both are null"
     }
 }

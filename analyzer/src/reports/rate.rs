@@ -44,7 +44,7 @@ systape_format::tables! {
         slice_ns: Duration key "length of a slice"
         slices ? AtLeast: Nested "calls that began in each slice that has some, `[{\"from\": 0, \"to\": 50000000, \"count\": 17}]`, ns from the start of the recording"
         untimed_calls ? OfKnown: Count "calls that are in no slice: they began before the recording, or were counted and not stored"
-        ledger_calls ? AtLeast: Count "part of `calls` known by count only ([calls that were counted](reading-reports.md#calls-that-were-counted))"
+        ledger_calls ? AtLeast: Count "part of `calls` known by count only ([counted calls](../reading/losses.md#stored-counted-lost))"
     }
 }
 

@@ -45,7 +45,7 @@ systape_format::tables! {
     pub WHY = "why" {
         kind: Word key "`budget`: a part of the subject's time; `finding`; with `--expand` `member`: one of the things that the finding before it joins"
         level: Int key "of a budget 1: what its threads did, together the subject's time; 2: the states in which they did that, together the row before; null: a finding"
-        rule: Word key "name of the rule ([rules](why.md#rules)); null: a budget"
+        rule: Word key "name of the rule ([rules](../reading/why.md#rules)); null: a budget"
         class: Word key "`broken`, `time`, or `notice`: what it cost is not known; null: a budget"
         cost_ns ? OfKnown: Duration "of a budget the time; of a finding the wall time that would go away without it; null: not known"
         cost_hi_ns ? OfKnown: Duration "the most that would go away, where two ways to measure it differ; null: `cost_ns` is the figure"

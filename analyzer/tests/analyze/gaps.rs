@@ -1,5 +1,7 @@
 //! What a gap does to each report: what it touches is "at least" or unknown, pairs are never formed across it, and `--fail-on-loss` says so.
 
+use systape_analyzer::exercise;
+
 use crate::common::sched::{sched_gap, tape_with};
 use crate::common::{self, OPEN, Place, Row, Tape, US, life, session, stacks, task};
 use systape_format::model::{ByteStatus, CPU_NONE, Checkpoint, Family, FdTable, Gap, GapCause, Session};
@@ -254,20 +256,33 @@ fn a_graph_of_calls_says_that_some_were_only_counted() {
     assert!(!cpu.out.contains("only some"), "samples are all there: {}", cpu.out);
 }
 
+/// The table of causes of docs/reading/losses.md.
+fn causes_table() -> String {
+    let mut table = "| cause | what it is | loses events | what to do |\n|---|---|---|---|\n".to_owned();
+    for cause in exercise::CAUSES {
+        // on a kernel that lets programs be preempted it may be another remedy
+        let mut remedies = [false, true]
+            .map(|preemptible| exercise::remedy(cause, &Session { preemptible, ..Session::default() }))
+            .to_vec();
+        remedies.dedup();
+        let loses = if exercise::is_loss(cause) { "yes" } else { "no" };
+        let what = exercise::cause_text(cause);
+        table += &format!("| `{}` | {what} | {loses} | {} |\n", cause.name(), remedies.join(". Or: "));
+    }
+    table
+}
+
 #[test]
 fn every_cause_has_a_remedy_in_the_manual() {
-    let manual = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reading-reports.md");
-    let manual = std::fs::read_to_string(manual).unwrap();
-    let (_, manual) = manual.split_once("### Causes").unwrap();
-    for cause in systape_analyzer::exercise::CAUSES {
-        let name = cause.name();
-        let row = manual.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
-        let row = row.unwrap_or_else(|| panic!("{name} has no row"));
-        assert!(row.contains(systape_analyzer::exercise::cause_text(cause)), "{row}");
-        for preemptible in [false, true] {
-            let session = Session { preemptible, ..Session::default() };
-            let remedy = systape_analyzer::exercise::remedy(cause, &session);
-            assert!(row.contains(remedy), "{row}: {remedy}");
-        }
+    const MARKS: [&str; 2] =
+        ["<!-- causes: UPDATE_GOLDEN=1 cargo test --workspace --test analyze gaps:: -->\n", "<!-- end of causes -->"];
+    let manual = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reading/losses.md");
+    let text = std::fs::read_to_string(manual).unwrap();
+    let (before, rest) = text.split_once(MARKS[0]).expect("the mark");
+    let (is, after) = rest.split_once(MARKS[1]).expect("the other mark");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(manual, format!("{before}{}{}{}{after}", MARKS[0], causes_table(), MARKS[1])).unwrap();
+    } else {
+        assert_eq!(is, causes_table(), "docs/reading/losses.md: UPDATE_GOLDEN=1 writes it");
     }
 }

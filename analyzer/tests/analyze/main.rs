@@ -30,6 +30,7 @@ mod life;
 mod lines;
 mod list;
 mod machines;
+mod manual;
 mod marks;
 mod mcp;
 mod messages;

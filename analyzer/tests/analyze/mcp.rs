@@ -610,16 +610,16 @@ fn sums_beyond_memory_are_those_of_one_question() {
 /// The pages for models and those who set them up name what there is.
 #[test]
 fn the_pages_are_about_these_tools() {
-    let page = |name: &str| fs::read_to_string(tapes().join("../../docs/agents").join(name)).unwrap();
+    let page = |name: &str| fs::read_to_string(tapes().join("../../docs").join(name)).unwrap();
     let mut client = Client::begin(&tapes(), &["mix-1.5.tape"]);
     let listed = client.ask("tools/list", json!({}));
     let tools = listed["result"]["tools"].as_array().unwrap();
     let names: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-    let readme = page("README.md");
+    let readme = page("guides/agents.md");
     let rows = readme.lines().skip_while(|line| !line.starts_with("| tool |")).skip(2);
     let rows: Vec<&str> = rows.take_while(|line| line.starts_with('|')).collect();
     assert_eq!(rows.iter().map(|row| row.split('`').nth(1).unwrap()).collect::<Vec<_>>(), names);
-    let skill = page("SKILL.md");
+    let skill = page("agents/SKILL.md");
     assert!(skill.starts_with("---\nname: systape\ndescription: "), "{skill}");
     let mut commands = 0;
     for line in readme.lines().chain(skill.lines()).filter_map(|line| line.strip_prefix("    analyze ")) {

@@ -46,7 +46,7 @@ fn what_is_no_tape_is_told_in_one_line() {
 fn a_newer_major_version_is_refused() {
     let place = Place::with_sample();
     let mut bytes = fs::read(place.path("sample.tape")).unwrap();
-    // major is at offset 8 of the first header, its CRC32C at 124 (docs/tape-format.md)
+    // major is at offset 8 of the first header, its CRC32C at 124 (docs/reference/tape-format.md)
     bytes[8] = 99;
     let crc = crc32c(&bytes[..124]);
     bytes[124..128].copy_from_slice(&crc.to_le_bytes());

@@ -281,7 +281,7 @@ fn every_other_option_is_refused() {
     assert!(tried > 200, "{tried}");
 }
 
-/// What docs/analyze.md says of each view, made from the list.
+/// What docs/reference/analyze.md says of each view, made from the list.
 fn page() -> String {
     let mut page = "| report | answers | options |\n|---|---|---|\n".to_owned();
     for view in VIEWS {
@@ -307,7 +307,7 @@ fn page() -> String {
 
 #[test]
 fn the_manual_lists_the_views() {
-    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/analyze.md");
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/analyze.md");
     let text = fs::read_to_string(&file).unwrap();
     let (before, rest) = text.split_once("--test analyze options:: -->\n").expect("the mark");
     let (is, after) = rest.split_once("<!-- end of views -->").expect("the other mark");
@@ -315,6 +315,6 @@ fn the_manual_lists_the_views() {
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         fs::write(&file, format!("{before}--test analyze options:: -->\n{page}<!-- end of views -->{after}")).unwrap();
     } else {
-        assert_eq!(is, page, "docs/analyze.md is of another list: UPDATE_GOLDEN=1");
+        assert_eq!(is, page, "docs/reference/analyze.md is of another list: UPDATE_GOLDEN=1");
     }
 }

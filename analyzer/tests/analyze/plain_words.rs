@@ -69,6 +69,44 @@ const WORDINGS: &[(&str, &str)] = &[
     ("samples of real time", "clock samples"),
 ];
 
+/// (what the manual does not write, what it does): wordings of its first pages, in a dialect of their own.
+const OF_PAGES: &[(&str, &str)] = &[
+    ("nobody in particular", "no root needed"),
+    ("may be too low", "if events were lost, numbers they could change are printed as >=N"),
+    ("elsewhere, names and all", "works offline on another machine"),
+    ("each number touched", "affected numbers are marked"),
+    ("loses none: it stops", "no loss (ptrace stops the program)"),
+    ("what passes is stored", "calls above the threshold are stored in full, all others only as totals"),
+    ("a lost tail", "a truncated file"),
+    ("20 ns for each byte", "20 ns per byte"),
+    ("nobody knows what", "an unknown descriptor"),
+    ("that is not known and could lead there", "an unknown directory"),
+    ("it is not known when, both", "if the clock was changed, both times are shown"),
+    ("counts for the old value", "after a rename, earlier time stays with the old name"),
+    ("upwards from its beginning", "a FlameScope heat map (one column per second)"),
+    ("is given up, what is in memory", "the tape is abandoned, the memory ring is kept"),
+    ("what engines answer differently", "constructs on which SQL engines disagree are rejected"),
+    ("of two, chosen by a branch", "the hot path uses one map"),
+    ("ids are the machine's everywhere", "pids are those of the initial namespace"),
+    ("nothing that is seen in between", "state seen between the loss and the re-read is discarded"),
+    ("of calls only those", "only calls selected by -e"),
+    ("lost to nobody", "calls left out by request do not count as lost"),
+    ("buckets an octave", "a log-linear histogram, 16 buckets per power of two"),
+    ("should have come and did not", "expected but missing, cause unknown"),
+    ("is told of nowhere", "is not reported"),
+    ("the room of the buffers", "buffer size"),
+    ("a recording of nothing", "an idle recording"),
+    ("who is nobody", "a process without rights"),
+    ("by turns", "interleaved"),
+    ("blind", "cannot see"),
+];
+
+/// The wording that a text of the manual has; None: it has none.
+pub(crate) fn in_a_page(text: &str) -> Option<&'static (&'static str, &'static str)> {
+    let lower = text.to_lowercase();
+    found(text).or_else(|| OF_PAGES.iter().find(|(old, _)| lower.contains(old)))
+}
+
 /// The wording that `text` has; None: it has none.
 fn found(text: &str) -> Option<&'static (&'static str, &'static str)> {
     let text = text.to_lowercase();

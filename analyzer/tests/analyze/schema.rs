@@ -1,4 +1,4 @@
-//! docs/schema has what `analyze schema` prints: `UPDATE_GOLDEN=1 cargo test -p systape-analyzer --test analyze schema` writes it anew. Whether lines
+//! docs/reference/schema has what `analyze schema` prints: `UPDATE_GOLDEN=1 cargo test -p systape-analyzer --test analyze schema` writes it anew. Whether lines
 //! of JSON are as the schemas say is tested by exports/check_schema.py, with a validator of others.
 
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use crate::common::Place;
 #[test]
 fn the_schemas_in_the_documents_are_those_of_the_program() {
     let place = Place::new();
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/schema");
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/schema");
     let update = std::env::var_os("UPDATE_GOLDEN").is_some();
     let mut files = BTreeSet::new();
     for report in place.ask("schema").out.lines() {
@@ -22,7 +22,7 @@ fn the_schemas_in_the_documents_are_those_of_the_program() {
             fs::create_dir_all(&dir).unwrap();
             fs::write(dir.join(&file), &got.out).unwrap();
         }
-        assert_eq!(fs::read_to_string(dir.join(&file)).unwrap_or_default(), got.out, "docs/schema/{file}");
+        assert_eq!(fs::read_to_string(dir.join(&file)).unwrap_or_default(), got.out, "docs/reference/schema/{file}");
         files.insert(file);
     }
     assert!(files.len() > 40, "{}", files.len());

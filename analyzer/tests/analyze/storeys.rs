@@ -53,7 +53,7 @@ const STOREYS: [(&str, &str); 14] = [
     (
         "benches",
         "floor measure process stats synth table tools mount pair section systems outcome page scale workloads inner why \
-         args machine rounds stacks peers verdict reading",
+         args machine rounds stacks peers verdict digest reading",
     ),
 ];
 

@@ -1,6 +1,6 @@
 //! What reports declare and what they print is the same: every line of JSON has the columns of one of the report's tables, in order;
-//! CSV has exactly the columns of the first, and as many cells in every row; docs/json.md has all of them.
-//! `UPDATE_GOLDEN=1 cargo test -p systape-analyzer --test analyze tables::` writes the tables of docs/json.md anew.
+//! CSV has exactly the columns of the first, and as many cells in every row; docs/reference/json.md has all of them.
+//! `UPDATE_GOLDEN=1 cargo test -p systape-analyzer --test analyze tables::` writes the tables of docs/reference/json.md anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -506,7 +506,7 @@ fn markdown(table: &TableDef, fields: bool) -> String {
 
 #[test]
 fn the_document_has_every_table() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/json.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/json.md");
     let text = fs::read_to_string(&path).unwrap();
     let all: BTreeMap<String, &TableDef> =
         all_tables().flat_map(|rows| rows.parts).map(|part| (part.table().name.to_string(), part.table())).collect();
@@ -526,13 +526,13 @@ fn the_document_has_every_table() {
         rest = after;
     }
     made.push_str(rest);
-    assert_eq!(missing, BTreeSet::new(), "tables that docs/json.md does not have");
+    assert_eq!(missing, BTreeSet::new(), "tables that docs/reference/json.md does not have");
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         fs::write(&path, &made).unwrap();
     } else {
         assert!(
             made == text,
-            "docs/json.md is not what is declared: UPDATE_GOLDEN=1 cargo test -p systape-analyzer --test analyze tables::"
+            "docs/reference/json.md is not what is declared: UPDATE_GOLDEN=1 cargo test -p systape-analyzer --test analyze tables::"
         );
     }
 }

@@ -1,7 +1,7 @@
 """analyze export strace: a parser that is not ours reads every line, and real strace of the same programs writes the same.
 
 The parser is stracetools' of PyPI. Where our lines and strace's differ beyond times, addresses and pids is listed in KNOWN, as
-docs/export.md says it.
+docs/guides/export.md says it.
 """
 
 import importlib.util
@@ -33,7 +33,7 @@ BUFFER = "contents of buffers, which are not recorded"
 STRUCT = "structures that are not recorded"
 ORDER = "order of flags"
 
-# call → what of its arguments differs; docs/export.md has the same
+# call → what of its arguments differs; docs/guides/export.md has the same
 KNOWN = {
     "execve": "number of variables behind the environment",
     "fcntl": "names of what F_SETFD and F_SETFL set and F_GETFL returns",

@@ -1,7 +1,7 @@
 //! Tapes changed at random and tapes that lie: every report reads every one, within memory and time, and prints nothing that a terminal obeys.
 //!
 //! A child process does the work under a limit of memory; its parent watches the time. `SYSTAPE_MUTATIONS=10000 cargo test --release -p
-//! systape-analyzer --test heavy mutated:: -- --nocapture` is the long run; `SYSTAPE_MUTATIONS_FROM` skips to a seed. docs/reliability.md has the
+//! systape-analyzer --test heavy mutated:: -- --nocapture` is the long run; `SYSTAPE_MUTATIONS_FROM` skips to a seed. docs/internals/reliability.md has the
 //! figures. `UPDATE_FUZZ_SEEDS=1` writes testdata/fuzz/tapes anew.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Whether two recordings of the same work differ by more than chance. docs/decisions/50 has the reasons, and what was measured.
+//! Whether two recordings of the same work differ by more than chance. Decision 50 (docs/decisions) has the reasons, and what was measured.
 
 /// The calls of one key in one recording, as far as its tape knows them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -25,7 +25,7 @@ use self::run::Runs;
 use self::stage::Stage;
 use crate::{mount, page, process};
 
-/// The marks of the table in docs/why.md.
+/// The marks of the table in docs/reference/why-measured.md.
 const MARKS: page::PageMarks = page::PageMarks {
     begin: "<!-- bench-why: from here to the end mark written by `make bench-why` -->",
     end: "<!-- bench-why: end -->",

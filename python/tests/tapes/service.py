@@ -1,4 +1,4 @@
-"""A service for the examples of docs/notebook.md: 60 requests, each of which reads a template and writes a line."""
+"""A service for the examples of docs/guides/notebook.md: 60 requests, each of which reads a template and writes a line."""
 import os
 import socket
 import sys

@@ -18,7 +18,7 @@ use crate::own::say::quoted;
 /// Required for any recording; [`notes`] has what the others add.
 const CORE: [Capability; 2] = [Capability::CAP_BPF, Capability::CAP_PERFMON];
 
-/// With these too, a recording without stacks lacks nothing. docs/record.md says what each is for.
+/// With these too, a recording without stacks lacks nothing. docs/reference/requirements.md says what each is for.
 const MORE: [Capability; 3] = [Capability::CAP_SYS_PTRACE, Capability::CAP_DAC_READ_SEARCH, Capability::CAP_SYSLOG];
 
 /// This thread's current capabilities; all when they cannot be read.

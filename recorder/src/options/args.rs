@@ -41,14 +41,23 @@ pub enum Rotation {
 #[command(group(ArgGroup::new("target").multiple(true).args(["pid", "tid", "uid", "comm", "cgroup", "unit", "container", "pod", "all"])))]
 pub struct Args {
     /// Tape to write; an existing file is renamed to FILE.old [default: trace.tape; with --last or --rotate none]
+    ///
+    /// `-o -` is standard output: a pipe, a socket or a file. A tape has mode 0600. Directories, devices, links and tapes that another
+    /// record writes are refused.
     #[arg(short, long, value_name = "FILE", value_parser = OsStringValueParser::new().try_map(parse_output), value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
 
     /// Record these processes: all their threads, and children from now on
+    ///
+    /// Several kinds of targets may be combined: an event must match all of them. A command goes with neither -p nor -t. The recording
+    /// ends with the last of these processes.
     #[arg(short, long, alias = "attach", value_name = "PID", value_delimiter = ',', value_parser = parse_number)]
     pub pid: Vec<u32>,
 
     /// With -p: also the children that run already, and theirs
+    ///
+    /// Up to 4,000. Without it record says how many running children are left out: a server that forked its workers before is only its
+    /// parent.
     #[arg(long, requires = "pid", conflicts_with = "no_inherit")]
     pub tree: bool,
 
@@ -57,6 +66,9 @@ pub struct Args {
     pub tid: Vec<u32>,
 
     /// Record threads whose real user is this one, by number or name
+    ///
+    /// -u, --comm, -G and -C are checked at every event: a thread that changes its user, name or cgroup becomes a target or ceases to
+    /// be one. Reports leave out the rest of its time.
     #[arg(short, long, alias = "user", value_name = "USER")]
     pub uid: Option<String>,
 
@@ -69,6 +81,8 @@ pub struct Args {
     pub cgroup: Option<PathBuf>,
 
     /// Record a unit of systemd and those below it: nginx or nginx.service (cgroup v2)
+    ///
+    /// Found once, at the start, by the names of cgroups. Of several that fit the paths are printed, for -G.
     #[arg(long, value_name = "NAME", conflicts_with = "cgroup")]
     pub unit: Option<String>,
 
@@ -93,6 +107,11 @@ pub struct Args {
     pub families: Vec<String>,
 
     /// Syscalls to record: names, globs, groups (file network process ...), !name for all but it; and tracepoints: writeback:*, CATEGORY:NAME/FILTER/
+    ///
+    /// Several add up, in any order: selected is what any term selects (everything, if all begin with !) without what a ! term names. A
+    /// name that libc maps to another call selects that too, with a note; =stat is exact. Calls that change descriptors, directory or
+    /// user are recorded whatever -e says; analyze hides them. With tracepoints alone no calls are recorded: -e all,writeback:* does
+    /// both. A FILTER has fields with == != < <= > >= &, texts in quotes with == != ~, and && || ! ( ).
     #[arg(
         short = 'e',
         long = "event",
@@ -105,6 +124,10 @@ pub struct Args {
 
     /// Calls of a function in a file, or in a library by name: 'libc.so.6:getaddrinfo(host=string)->int'
     /// [types: int uint long ulong hex ptr bool string void; without '->' only entries]
+    ///
+    /// FILE is a path, a program in PATH, or a library's name as processes have it mapped, also in containers. Up to six arguments;
+    /// *TYPE reads a number where an argument points to, when the call returns. Not for Go, 32-bit files and functions chosen at run
+    /// time. Linux 5.15.
     #[arg(long, value_name = "FILE:FUNCTION")]
     pub uprobe: Vec<String>,
 
@@ -114,14 +137,23 @@ pub struct Args {
 
     /// Calls of a function of the kernel, by name or pattern: 'do_unlinkat(dir=int)->int', 'vfs_unlink', 'ext4_sync_*->int'
     /// [types: as --uprobe; string: in the kernel's memory, ustring: in the process's]
+    ///
+    /// Names are those of /proc/kallsyms; inlined functions have no place of their own. Refused are functions that record itself runs
+    /// under a lock. The kernel follows the returns of ten calls at once, or two a CPU. Linux 5.15.
     #[arg(long, value_name = "FUNCTION")]
     pub kprobe: Vec<String>,
 
     /// Static probes (USDT) of a program or library, with globs: 'python3:python:function__*', './program:*:*', 'FILE:PROVIDER:NAME(a=int,path=string)'
+    ///
+    /// readelf -n FILE lists them. Up to twelve arguments are read; those in floating-point registers are unknown. Up to 512 places.
+    /// Linux 5.15.
     #[arg(long, value_name = "FILE:PROVIDER:NAME")]
     pub usdt: Vec<String>,
 
     /// Keep these environment variables of each process, as its program was started with them: JOB_ID,USER
+    ///
+    /// Up to 16 names, values of up to 256 bytes, in the first 128 KiB of an environment. Others are unknown. They are keys of sums:
+    /// analyze top --by env.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub env: Vec<String>,
 
@@ -130,6 +162,9 @@ pub struct Args {
     pub label: Vec<String>,
 
     /// Store only calls that take longer than this (milliseconds, or with a unit); all others are counted, so sums stay exact
+    ///
+    /// Counted calls are added up by process, call, user, error and CPU. A call that is open at the end is stored if it has been open
+    /// for long enough. Other families are recorded as ever.
     #[arg(long, value_name = "MS", value_parser = parse_delay, help_heading = "Counting instead of storing")]
     pub duration: Option<Duration>,
 
@@ -158,6 +193,9 @@ pub struct Args {
     pub frame_pointers: bool,
 
     /// Stacks of user code: fp (frame pointers), or dwarf[,SIZE] (any code; copies up to SIZE of the stack) [default size: 63k]
+    ///
+    /// dwarf: a larger stack ends early and is marked `cut`; SIZE up to 256k; x86-64 only. fp is complete only where all code has frame
+    /// pointers. Only calls selected by -e get stacks.
     #[arg(long, value_name = "MODE", help_heading = "Stacks")]
     pub call_graph: Option<String>,
 
@@ -174,16 +212,25 @@ pub struct Args {
     pub stacks_min: Option<Duration>,
 
     /// Sample each CPU HZ times a second, with stacks
+    ///
+    /// The event is cpu-clock, which needs no hardware counters.
     #[arg(short = 'F', long = "freq", value_name = "HZ", value_parser = parse_frequency, help_heading = "Stacks")]
     pub frequency: Option<u32>,
 
     /// Look at all threads HZ times a second instead of recording events: what each waits for, and what runs. For recordings that are
     /// always on: no system call gets slower, and record takes at most some 1 % of a CPU (analyze stays)
+    ///
+    /// Noted are threads in D, in calls that are not known to wait for work, and those that wait for a CPU: with call, file, lock and
+    /// functions of the kernel. Looks become rarer when they would cost more than 1 % of one CPU. A look has room for 256 threads. It
+    /// takes no -e, --families and probes. Linux 6.7.
     #[arg(long, value_name = "HZ", num_args = 0..=1, default_missing_value = "20", value_parser = parse_looks)]
     pub sample: Option<u32>,
 
     /// With --sample: when something is wrong (--escalate-on), record everything for TIME, at most PERCENT of all time [default: 2%], into a
     /// tape of its own beside the one of -o (NAME.full-1.tape)
+    ///
+    /// The programs are loaded in advance, in a second process with rings of 4 MiB a CPU. While one full recording goes, no other
+    /// begins.
     #[arg(long, value_name = "TIME[,PERCENT]", value_parser = parse_escalation)]
     pub escalate: Option<(Duration, u32)>,
 
@@ -217,6 +264,9 @@ pub struct Args {
     pub with_self: bool,
 
     /// Size of each ring for syscalls: a bare number is pages, or with a suffix bytes (64k, 8M)
+    ///
+    /// Default: 16 MiB for each CPU, together at most 256 MiB. Buffers for calls without strings add a quarter, those for switches a
+    /// twelfth. What finds no room is counted.
     #[arg(short = 'm', long = "mmap-pages", value_name = "SIZE")]
     pub ring: Option<String>,
 
@@ -230,26 +280,39 @@ pub struct Args {
     pub delay: Option<Duration>,
 
     /// Keep at most this many bytes of each path or string
+    ///
+    /// A string that was cut is marked.
     #[arg(short = 's', long, alias = "string-limit", value_name = "BYTES", default_value_t = 4096, value_parser = parse_string_size)]
     pub string_size: u32,
 
     /// Keep structures of arguments: waits (poll, epoll, timeouts, statuses and other rare ones), all (also epoll_ctl, signal masks), none
+    ///
+    /// Of an array 32 elements are kept, of an fd_set 1024 descriptors. A copy costs 0.4 us a call.
     #[arg(long, value_name = "WHICH", default_value = "waits", value_parser = parse_structs)]
     pub structs: Structs,
 
     /// Leave out of the tape: paths; strings (paths, captured strings, command lines); all (also names of threads and users, addresses, the host)
+    ///
+    /// What is left out never reaches the file. Numbers, times, names of functions and build ids stay.
     #[arg(long, value_name = "LEVEL", value_parser = parse_level)]
     pub redact: Option<Level>,
 
     /// End the recording after this long, e.g. 30s, 5m
+    ///
+    /// A recording ends when its command ends, with the last of the -p and -t targets, at --for or --max-size, or at SIGINT, SIGTERM or
+    /// SIGHUP. The tape is complete in each case.
     #[arg(long = "for", value_name = "TIME", value_parser = parse_time)]
     pub limit_time: Option<Duration>,
 
     /// End the recording when the tape has this size, e.g. 1G
+    ///
+    /// Checked 20 times a second; a tape grows by whole segments, so it ends somewhat larger.
     #[arg(long, value_name = "SIZE", value_parser = systape_cli::size)]
     pub max_size: Option<u64>,
 
     /// End the command too when the recording ends: SIGTERM, 5 s later SIGKILL
+    ///
+    /// Without it the command goes on unrecorded, and record waits for it.
     #[arg(long)]
     pub kill: bool,
 
@@ -262,14 +325,23 @@ pub struct Args {
     pub last: Option<Duration>,
 
     /// Memory for it, the stricter of both holds [default: 256M]
+    ///
+    /// Alone: as much as fits. A tape has up to two steps (an eighth of --last each) more.
     #[arg(long = "ring", value_name = "SIZE", value_parser = systape_cli::size, help_heading = "Flight recorder")]
     pub ring_size: Option<u64>,
 
     /// Directory of its tapes [default: .]
+    ///
+    /// A missing one is made, mode 0700. One in which others could exchange tapes is refused. Its socket record.sock answers record
+    /// status and record trigger.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Flight recorder")]
     pub dir: Option<PathBuf>,
 
     /// Write a tape when this happens; may be given several times: kill, signal:SEGV,ABRT, oom, slow:CALLS>TIME, stuck:CALLS>TIME, errno:CALLS=ERRNO>N/s, io>TIME, io-error, runq>TIME, exec:GLOB, exit:GLOB!=0, file:PATH, psi:io>20%/2s, lost>N/s; most take :COMM (io: :DISK) behind
+    ///
+    /// kill: a process dies of a signal. slow: such a call took longer, also one that is only counted. stuck: such a call has not
+    /// returned; waits for work do not count. runq: a runnable thread waits longer. exit: not with status 0. psi: cpu, memory or io,
+    /// TIME from 500ms to 10s. CALLS is as in -e, COMM a pattern. Only recorded processes count.
     #[arg(long, value_name = "TRIGGER", help_heading = "Flight recorder")]
     pub on: Vec<String>,
 
@@ -294,6 +366,8 @@ pub struct Args {
     pub keep_free: f64,
 
     /// Write everything, into a new tape after each TIME or SIZE: 1h, 500M
+    ///
+    /// Each tape stands alone, each event is in one of them. A call in flight at the change is in both.
     #[arg(long, value_name = "TIME|SIZE", value_parser = parse_rotation, help_heading = "Flight recorder")]
     pub rotate: Option<Rotation>,
 
@@ -302,10 +376,14 @@ pub struct Args {
     pub keep: Option<usize>,
 
     /// Write the tape to the disk itself (fsync): at the end, every TIME, or no (when the kernel does)
+    ///
+    /// A power cut costs about TIME and --flush with TIME, else up to the whole recording.
     #[arg(long, value_name = "end|TIME|no", default_value = "end", value_parser = parse_sync)]
     pub sync: Policy,
 
     /// Print what the recording cost, by BPF program and thread (measuring makes programs slower)
+    ///
+    /// Takes CAP_SYS_ADMIN for the costs of programs.
     #[arg(long)]
     pub self_stats: bool,
 

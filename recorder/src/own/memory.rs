@@ -11,7 +11,7 @@ const OFTEN: (Duration, u64) = (Duration::from_secs(1), 48 << 20);
 const WORTH: u64 = 8 << 20;
 
 /// Has the allocator keep what segments and batches are made of instead of giving it back and getting it zeroed each
-/// time, which takes CPU (docs/performance.md). To be called before there are other threads.
+/// time, which takes CPU (decision 62). To be called before there are other threads.
 pub fn keep() {
     // SAFETY: mallopt takes two numbers; no other thread is running yet. What it refuses stays as it was.
     #[cfg(target_env = "gnu")]
@@ -25,7 +25,7 @@ pub fn keep() {
 
 /// Has parts of memory from 512 KiB on go back to the system as soon as they are free. With stacks many small ones live on between
 /// them: the more room a burst needs, the more pages have something in them afterwards, and that grew for hours. Without stacks
-/// it would cost a tenth of the CPU time (docs/performance.md).
+/// it would cost a tenth of the CPU time (decision 62).
 pub(crate) fn return_large() {
     // SAFETY: it changes a number of the allocator, under its own lock.
     #[cfg(target_env = "gnu")]

@@ -59,7 +59,7 @@ pub(super) fn serve(config: &Config, confined: bool) -> Result<Verdict> {
     let shelf = Shelf::new(&tapes, own.redact)?;
     let sql = SqlStarter::begin(&shelf.files(), confined)?;
     if io::stdin().is_terminal() {
-        complain("waits for the questions of a client, one a line (docs/agents/README.md); Ctrl-D ends it");
+        complain("waits for the questions of a client, one a line (docs/guides/agents.md); Ctrl-D ends it");
     }
     if confined {
         sandbox::enter(&RemainingRights { read: shelf.reads(), ..RemainingRights::default() });

@@ -16,7 +16,7 @@ const TABLE: &str = "syscalls";
 /// What is asked.
 pub(crate) static VIEW: View = View {
     name: "export arrow",
-    about: "A table of tapes in Arrow's IPC format, for polars, pandas, R and Julia (docs/export.md)",
+    about: "A table of tapes in Arrow's IPC format, for polars, pandas, R and Julia (docs/guides/export.md)",
     options: &[TASKS, CALLS, &["time"]],
     own: Own::of::<Options>(),
     examples: [
@@ -37,7 +37,7 @@ pub(crate) static VIEW: View = View {
 
 #[derive(Debug, Default, clap::Args)]
 struct Options {
-    /// Table to write; 'analyze sql --tables' and docs/sql.md have their names [default: syscalls]
+    /// Table to write; 'analyze sql --tables' and docs/guides/sql.md have their names [default: syscalls]
     #[arg(long, value_name = "TABLE", help_heading = "Tables")]
     table: Option<String>,
 

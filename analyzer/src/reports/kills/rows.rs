@@ -29,7 +29,7 @@ systape_format::tables! {
         code: Int "si_code; null: no siginfo"
         code_name: Word "its name; null: no siginfo"
         result: Word "`delivered` (queued), `ignored`, `already-pending`, `overflow` (not sent), `info-lost` (queued without its siginfo); null: a death without a signal, or the signal is of an imported log"
-        via: Word "how it was sent: [reading-reports.md](reading-reports.md#kills) lists the ways"
+        via: Word "how it was sent: [signals](../reading/kills.md) lists the ways"
         disposition: Word "`default`, `handler`, `ignore`: what the target did about that signal then; null: likewise"
         blocked: Flag "the thread it was sent to blocked it; null: likewise"
         address: Hex "of a fault; null: none, or the processor gave none (code `SI_KERNEL`: a non-canonical address, `int3`)"

@@ -114,7 +114,7 @@ fn cgroups_of_v2_have_names() {
 #[test]
 fn cgroups_of_v1_have_names() {
     let Some(lab) = Lab::beside() else { return };
-    // the hierarchy that is followed, as docs/record.md says
+    // the hierarchy that is followed, as docs/guides/containers.md says
     match ["memory", "pids", "cpu"].into_iter().find_map(|controller| mount("cgroup", controller)) {
         Some(mount) => has_names(&lab, &mount),
         None => eprintln!("no hierarchy of v1 is mounted"),

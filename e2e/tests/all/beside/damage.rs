@@ -1,7 +1,7 @@
 //! What the disk, or whoever reads the tape, may do to a recording: full, broken, read-only, without power, slow; a pipe that
 //! nobody reads any more or that nobody reads now. Each time `record` tells by its line and its status, the recorded
 //! program goes on, and the tape has every call until the time until which it says it is complete, or counts those it
-//! lost: none is missing without a word. The table is in docs/reliability.md.
+//! lost: none is missing without a word. The table is in docs/internals/reliability.md.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};

@@ -1,6 +1,6 @@
 //! The flight recorder: when something happens, a tape has what was before it, is good, and says who and why. It is the same
 //! as the part of a tape that the same recorder wrote all along. Limits, requests and ends of the recorder at any moment are
-//! what docs/reliability.md says. What needs a quiet machine is in `single/went_wrong.rs`.
+//! what docs/internals/reliability.md says. What needs a quiet machine is in `single/went_wrong.rs`.
 
 use std::fs;
 use std::os::unix::net::UnixDatagram;

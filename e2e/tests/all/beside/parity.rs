@@ -1,5 +1,5 @@
 //! The answers to the questions of the bcc tools beside bpftrace on the same run, or beside what the program counted where such a tool needs
-//! kprobes, which not every machine has. `UPDATE_GOLDEN=1` writes what was compared to docs/parity.md.
+//! kprobes, which not every machine has. `UPDATE_GOLDEN=1` writes what was compared to docs/reference/parity.md.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -347,8 +347,8 @@ fn millis(ns: u64) -> String {
 
 /// The page's table, anew if that is asked for; else it must name each tool.
 fn write(rows: &[Row]) {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/parity.md");
-    let text = fs::read_to_string(&page).expect("docs/parity.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/parity.md");
+    let text = fs::read_to_string(&page).expect("docs/reference/parity.md");
     let (head, rest) = text.split_once("<!-- table -->\n").expect("a table");
     let (_, foot) = rest.split_once("<!-- end -->").expect("its end");
     let mut table =
@@ -357,7 +357,7 @@ fn write(rows: &[Row]) {
         table.push_str(&format!("| {tool} | `{command}` | {peer} | {theirs} | {ours} | {note} |\n"));
     }
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        fs::write(&page, format!("{head}<!-- table -->\n{table}<!-- end -->{foot}")).expect("docs/parity.md");
+        fs::write(&page, format!("{head}<!-- table -->\n{table}<!-- end -->{foot}")).expect("docs/reference/parity.md");
     }
     for row in rows {
         assert!(

@@ -1,7 +1,7 @@
 //! What `record` can do with how many rights: capability by capability as an unprivileged user, with little of everything that
 //! limits give, without tracefs, with the kernel's addresses hidden. What is missing in a tape is said when it is made and
 //! in the tape. Once it records, it has given up what it does not need, in every thread and for good; the command it runs has
-//! not. The table is in docs/reliability.md.
+//! not. docs/reference/requirements.md says what each is for.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -126,7 +126,7 @@ fn the_capabilities_that_are_suggested_are_enough() {
     let reads = lab.calls("out/t.tape", &["-e", "read"]);
     assert!(reads.iter().any(|read| read.fd_path("fd") == Some("/etc/hostname")), "{reads:?}");
     // the pages say the same
-    for page in ["docs/record.md", "docs/install.md"] {
+    for page in ["docs/reference/requirements.md", "docs/install.md"] {
         let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(page);
         let text = fs::read_to_string(&page).expect("page");
         assert!(text.contains(&format!("sudo setcap {set}")), "{}: {set}", page.display());

@@ -16,7 +16,7 @@ use systape_e2e::{Background, Lab};
 
 /// Programs at once, beside those that the script begins.
 const CROWD: &str = "64";
-/// Most memory of the recorder's own at any time (RssAnon), whatever comes: docs/record.md has its parts. Its rings are beside it.
+/// Most memory of the recorder's own at any time (RssAnon), whatever comes: docs/reference/requirements.md has its parts. Its rings are beside it.
 const MOST_MEMORY: u64 = 256 << 20;
 /// Calls of the one program that is polite.
 const POLITE: u64 = 300;
@@ -42,7 +42,7 @@ wait
 "#;
 
 /// Percent of a processor that all of them get: a tenth is enough to fill every buffer, and leaves the recorder, which may be a
-/// debug build, time for what it is asked. `SYSTAPE_CROWD_PERCENT` is for measurements of a release build (docs/reliability.md).
+/// debug build, time for what it is asked. `SYSTAPE_CROWD_PERCENT` is for measurements of a release build (docs/internals/reliability.md).
 fn share() -> u32 {
     std::env::var("SYSTAPE_CROWD_PERCENT").map_or(10, |percent| percent.parse().expect("SYSTAPE_CROWD_PERCENT"))
 }

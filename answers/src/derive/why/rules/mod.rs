@@ -393,7 +393,7 @@ mod tests {
 
     use super::*;
 
-    /// The table of docs/why.md.
+    /// The table of docs/reading/why.md.
     fn page() -> String {
         let mut page = "| rule | finds | from |\n|---|---|---|\n".to_owned();
         for rule in RULES {
@@ -404,14 +404,14 @@ mod tests {
 
     #[test]
     fn the_page_has_every_rule() {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/why.md");
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reading/why.md");
         let text = fs::read_to_string(&file).unwrap();
         let (before, rest) = text.split_once("<!-- rules -->\n").expect("the mark");
         let (is, after) = rest.split_once("<!-- end of rules -->").expect("the other mark");
         if std::env::var_os("UPDATE_GOLDEN").is_some() {
             fs::write(&file, format!("{before}<!-- rules -->\n{}<!-- end of rules -->{after}", page())).unwrap();
         } else {
-            assert_eq!(is, page(), "docs/why.md: UPDATE_GOLDEN=1 writes it");
+            assert_eq!(is, page(), "docs/reading/why.md: UPDATE_GOLDEN=1 writes it");
         }
         let names: std::collections::BTreeSet<_> = RULES.iter().map(|rule| rule.name).collect();
         assert_eq!(names.len(), RULES.len(), "names differ");
