@@ -12,6 +12,10 @@ use systape_events::values::words::{bytes, span};
 
 /// Most findings.
 const FINDINGS: usize = 40;
+/// Most lines of where the time went.
+const LINES: usize = 8;
+/// Most rows of `why` of both kinds, and of what belongs to them.
+const MOST_ROWS: usize = 1000;
 /// Most kills.
 const KILLS: usize = 200;
 
@@ -126,16 +130,19 @@ pub(super) fn losses(context: &Context<'_>, html: &mut Html) {
 /// The findings of `why`.
 pub(super) fn findings(context: &Context<'_>, asker: &Asker<'_>) -> Html {
     let mut html = Html::default();
-    let answer = asker.rows("why", FINDINGS);
+    let answer = asker.rows("why", MOST_ROWS);
+    let is = |row: &&Row, kind: &str| row.word("kind").as_deref() == Some(kind);
+    let tape = tape_name(context.config);
+    budget(answer.rows.iter().filter(|row| is(row, "budget")), &tape, &mut html);
     html.raw("<section id=\"findings\"><h2>Findings</h2>");
+    let found: Vec<&Row> = answer.rows.iter().filter(|row| is(row, "finding")).take(FINDINGS).collect();
     if let Some(why) = &answer.none {
         html.raw("<p class=\"note\">").text(why).raw("</p>");
-    } else if answer.rows.is_empty() {
+    } else if found.is_empty() {
         html.raw("<p>Nothing slow or broken was found.</p>");
     }
-    let tape = tape_name(context.config);
     html.raw("<ol class=\"findings\">");
-    for row in &answer.rows {
+    for row in found {
         let class = row.word("class").unwrap_or_default();
         html.raw("<li").attr("class", &class).raw("><span class=\"cost\">");
         match (class.as_str(), row.ns("cost_ns")) {
@@ -158,6 +165,21 @@ pub(super) fn findings(context: &Context<'_>, asker: &Asker<'_>) -> Html {
     told(&rest, &mut html);
     html.raw("</section>");
     html
+}
+
+/// Where the time of the subject went, in lines of the first level.
+fn budget<'r>(rows: impl Iterator<Item = &'r Row>, tape: &str, html: &mut Html) {
+    let mut rows = rows.filter(|row| row.ns("level") == Some(1)).take(LINES).peekable();
+    if rows.peek().is_none() {
+        return;
+    }
+    html.raw("<section id=\"budget\"><h2>Where the time went</h2><ol class=\"findings\">");
+    for row in rows {
+        html.raw("<li><span class=\"cost\">");
+        html.text(&format!("{}{}", row.bound("cost_ns"), span(row.ns("cost_ns").unwrap_or(0))));
+        html.raw("</span><div><p>").text(&row.word("text").unwrap_or_default()).raw("</p></div></li>");
+    }
+    html.raw("</ol><code>analyze path --sums ").text(tape).raw("</code></section>");
 }
 
 fn told(told: &[String], html: &mut Html) {
