@@ -14,6 +14,7 @@ use systape_answers::derive::block::devices::devices;
 use systape_answers::derive::block::files::Files;
 use systape_answers::derive::block::io::Io;
 use systape_answers::derive::critical::log::Log;
+use systape_answers::derive::looks::waits::SeenWaits;
 use systape_answers::derive::paths::feed::{Told, feed};
 use systape_answers::derive::paths::join;
 use systape_answers::derive::processes::{self, Processes};
@@ -73,6 +74,7 @@ pub(super) fn collect(
         memory: Vec::new(),
         limits: Limits::default(),
         stopped_by: BTreeMap::new(),
+        seen: SeenWaits::default(),
         whole: false,
         floor,
         length: to.saturating_sub(from),
@@ -89,6 +91,11 @@ pub(super) fn collect(
         cut |= dropped;
         inputs.ran.sort_by_key(|ran| ran.pid);
         scheduling::touched(fed.coverage, fed.unsure_until, context);
+    }
+    if recorded.contains(&Family::Look) {
+        let (seen, _, coverage) = SeenWaits::read(&context.question);
+        coverage.tell(&mut context.question.loss);
+        inputs.seen = seen;
     }
     if recorded.contains(&Family::Syscall) {
         cut |= calls(context, (&waited, &woken), &mut inputs)?;

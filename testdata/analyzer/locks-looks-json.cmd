@@ -1,0 +1,1 @@
+locks --format json looks.tape
