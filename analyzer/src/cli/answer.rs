@@ -131,7 +131,7 @@ pub(crate) fn ask(words: &[String], tape: &Tape, rows: &mut dyn TakesRows) -> Re
     pass(words, tape, rows, |view| view.answers(tape))
 }
 
-/// The same of events alone, for who takes figures for exact: where looks give estimates, there is no answer.
+/// Passes rows of events alone, for who takes figures for exact: where looks give estimates, there is no answer.
 ///
 /// # Errors
 /// Those of [`ask`].

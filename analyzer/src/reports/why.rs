@@ -190,32 +190,31 @@ fn answered<'c>(config: &'c Config, tape: &'c Tape, floor: Option<u64>) -> Resul
     let (told, mut ranked) = measure(config, &mut context, before)?;
     if tape.session().kept.is_none() {
         // what looks found wrong before the tape was begun is why it is there
-        let begun = fired(tape).into_iter().find(|fired| fired.began).and_then(begun_for);
+        let begun = fired(tape).into_iter().find(|fired| fired.began).map(begun_for);
         ranked.splice(0..0, begun.map(unmeasured));
     }
     ranked.iter_mut().for_each(|ranked| narrow(&mut ranked.finding, (from, to), session.window_open));
     Ok(Answered { context, floor, told, ranked, cut })
 }
 
-/// The finding that the tape was begun for, by looks beside it; None: nobody is named.
-fn begun_for(fired: Fired) -> Option<Finding> {
-    let task = fired.task?;
-    Some(Finding {
+/// The finding that the tape was begun for, by looks beside it.
+fn begun_for(fired: Fired) -> Finding {
+    let (what, trigger) = (escaped(&fired.what), escaped(&fired.trigger));
+    let thread = fired.task.as_ref().map_or_else(String::new, |task| format!(", thread {}", task.tid));
+    Finding {
         rule: BEGUN,
         class: Severity::Notice,
         processes: 1,
         count: 1,
         span: Some((fired.ts, fired.ts)),
-        text: format!(
-            "{}, thread {}: looks found it, and this recording was begun for it ({})",
-            escaped(&fired.what),
-            task.tid,
-            escaped(&fired.trigger)
-        ),
-        command: format!("states --at 0 -t {}", task.tid),
-        who: Who { comm: task.comm, pid: Some(task.pid) },
+        text: format!("{what}{thread}: looks found it, and this recording was begun for it ({trigger})"),
+        command: fired
+            .task
+            .as_ref()
+            .map_or("states --at 0".to_owned(), |task| format!("states --at 0 -t {}", task.tid)),
+        who: fired.task.map_or_else(Who::default, |task| Who { comm: task.comm, pid: Some(task.pid) }),
         ..Finding::default()
-    })
+    }
 }
 
 /// Prints the answer for `config`.
@@ -292,7 +291,9 @@ fn unknown(context: &Context<'_>, cut: bool) -> Vec<String> {
     let session = tape.session();
     let mut lines = Vec::new();
     if families::is_of_looks(session) {
-        lines.push("by looks at threads: times are estimates with bounds; what no look fell into is not here".to_owned());
+        lines.push(
+            "by looks at threads: times are estimates with bounds; what no look fell into is not here".to_owned(),
+        );
         lines.extend(full::notes(context));
     }
     let judged = |family: &Family| families::in_session(session, *family) || families::is_of_looks(session);

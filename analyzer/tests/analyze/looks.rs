@@ -22,9 +22,13 @@ fn a_cut_has_the_looks_of_its_time_though_stays_end_behind_it() {
     for time in ["0.3,0.6", "0.45,", ",0.5"] {
         let made = place.analyze(&format!("cut looks.tape cut.tape --time {time}"));
         assert_eq!(made.status, 0, "{made:?}");
-        for report in ["stays --idle=list", "stays --by comm,state", "stays --longest", "locks", "states --by tid,syscall"] {
-            let (before, after) =
-                (place.analyze(&format!("{report} --time {time} looks.tape")), place.analyze(&format!("{report} cut.tape")));
+        for report in
+            ["stays --idle=list", "stays --by comm,state", "stays --longest", "locks", "states --by tid,syscall"]
+        {
+            let (before, after) = (
+                place.analyze(&format!("{report} --time {time} looks.tape")),
+                place.analyze(&format!("{report} cut.tape")),
+            );
             assert_eq!(before.out, after.out, "{report} {time}");
             assert!(before.out.lines().count() > 3, "{before:?}");
         }
@@ -68,7 +72,8 @@ fn an_instant_is_known_by_the_looks_around_it() {
     assert!(has(&at(390), 100, "RUN", "before"));
     // it was first found at 325 ms, and had been so for 30 ms
     assert!(has(&at(300), 104, "D", "certain") && !at(290).iter().any(|(tid, ..)| *tid == 104));
-    let lasted = rows(&place, "states --at 350ms").into_iter().find(|row| row["tid"] == 104).expect("it")["lasted_ns"].clone();
+    let lasted =
+        rows(&place, "states --at 350ms").into_iter().find(|row| row["tid"] == 104).expect("it")["lasted_ns"].clone();
     assert_eq!(lasted, 55_000_000);
 }
 
@@ -108,7 +113,8 @@ fn why_has_findings_with_bounds() {
 #[test]
 fn who_takes_figures_for_exact_gets_no_estimates() {
     let place = place();
-    std::fs::write(place.path("expect.txt"), "a: states => rows > 0\nb: locks => rows = 0\nc: stays => rows > 0\n").unwrap();
+    std::fs::write(place.path("expect.txt"), "a: states => rows > 0\nb: locks => rows = 0\nc: stays => rows > 0\n")
+        .unwrap();
     let judged = place.ask("assert looks.tape expect.txt --format json").json();
     let outcomes: Vec<&str> = judged.iter().map(|row| row["outcome"].as_str().expect("a word")).collect();
     assert_eq!(outcomes, ["not_known", "not_known", "holds"]);

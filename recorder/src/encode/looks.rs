@@ -118,7 +118,8 @@ impl LookRows {
         rows: &mut Rows,
     ) {
         let fields = [
-            Field::Task(rows.who(&mut world.tasks, &e.row.who)),
+            // pressure is nobody's
+            if e.row.who.tid == 0 { Field::Unknown } else { Field::Task(rows.who(&mut world.tasks, &e.row.who)) },
             Field::Bytes(condition),
             Field::Bytes(what),
             Field::Bytes(tape),

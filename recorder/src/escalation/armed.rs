@@ -79,7 +79,8 @@ mod tests {
     fn the_word_is_waited_for() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let armed = Armed(ours);
-        let mut found = FoundWrong { condition: "d>1s".into(), what: "in D for 1.10 s".into(), ..FoundWrong::default() };
+        let mut found =
+            FoundWrong { condition: "d>1s".into(), what: "in D for 1.10 s".into(), ..FoundWrong::default() };
         (found.who.tid, found.who.pid, found.who.start, found.value, found.ts) = (7, 6, 5, 4, 3);
         found.who.comm[..4].copy_from_slice(b"a\tb\n".map(u8::cast_signed).as_slice());
         let word = format!("{GO}{}\n", found.line());

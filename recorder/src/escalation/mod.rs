@@ -10,11 +10,15 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 
 use budget::FullTime;
+use conditions::Wrong;
 pub use conditions::{WrongCondition, parse};
 use watch::{FoundWrong, OpenWait, WrongWatch};
+
+use crate::flight::outside::Outside;
+use crate::triggers;
 
 pub(crate) mod armed;
 pub(crate) mod budget;
@@ -66,6 +70,10 @@ pub(crate) struct Escalated {
 #[derive(Debug)]
 pub(crate) struct Escalator {
     watch: WrongWatch,
+    /// What the kernel reports by itself.
+    pressure: Outside,
+    /// Conditions of that, as typed, by number.
+    pressed: Vec<String>,
     budget: FullTime,
     state: FullState,
     socket: UnixStream,
@@ -82,7 +90,13 @@ impl Escalator {
     /// When the socket cannot be set up.
     pub(crate) fn new(settings: &EscalationSettings, socket: UnixStream, now: u64) -> Result<Self> {
         socket.set_nonblocking(true).context("cannot set up the way to the full recording")?;
+        let pressed = settings.conditions.iter().filter(|condition| condition.wrong == Wrong::Pressure);
+        let pressed: Vec<String> = pressed.map(|condition| condition.text.clone()).collect();
+        let specs = pressed.iter().map(|text| triggers::parse(text).map_err(|why| anyhow!(why)));
+        let pressure = Outside::open(&specs.collect::<Result<Vec<_>>>()?)?;
         Ok(Self {
+            pressure,
+            pressed,
             watch: WrongWatch::new(settings.conditions.clone(), now),
             budget: FullTime::new(now, settings.length.as_nanos() as u64, settings.percent),
             state: FullState::Loading,
@@ -102,7 +116,15 @@ impl Escalator {
             FullState::Going => true,
             FullState::Loading | FullState::Gone => false,
         };
-        let fired = self.watch.look(now, waits, takes);
+        // the kernel reports it once, whoever can follow
+        let pressed = self.pressure.wait(0).into_iter().next();
+        let pressed = pressed.map(|(number, what)| FoundWrong {
+            ts: now,
+            condition: self.pressed[number].clone(),
+            what,
+            ..FoundWrong::default()
+        });
+        let fired = self.watch.look(now, waits, takes).or(pressed.filter(|_| takes));
         let FullState::Ready(tape) = &self.state else { return escalated };
         if let Some(fired) = fired {
             let tape = tape.clone();
@@ -176,7 +198,16 @@ mod tests {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let mut escalator = Escalator::new(&settings(2), ours, 0).unwrap();
         let note = LookNote { state: b'D', ..LookNote::default() };
-        let wait = |serial, lasted| OpenWait { serial, note: &note, file: None, connected: None, lock: None, owned: false, first: 0, lasted };
+        let wait = |serial, lasted| OpenWait {
+            serial,
+            note: &note,
+            file: None,
+            connected: None,
+            lock: None,
+            owned: false,
+            first: 0,
+            lasted,
+        };
         let told = |theirs: &mut UnixStream| {
             theirs.set_nonblocking(true).unwrap();
             let mut bytes = [0; 256];

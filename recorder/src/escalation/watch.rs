@@ -25,7 +25,7 @@ pub(crate) struct OpenWait<'a> {
     pub connected: Option<bool>,
     /// Lock that it waits for.
     pub lock: Option<u64>,
-    /// It is known who holds that.
+    /// Whether the holder of that lock is known.
     pub owned: bool,
     /// How long it had been so when it was first found.
     pub first: u64,
@@ -162,7 +162,7 @@ impl WrongWatch {
                     let queued = wait.note.state == b'R' && wait.note.throttled == 0;
                     wait.lasted > over && wait.first <= over && queued
                 }
-                Wrong::Throttled(_) | Wrong::Crowd(_) => false,
+                Wrong::Throttled(_) | Wrong::Crowd(_) | Wrong::Pressure => false,
             };
             let is_new = is && self.fired.insert((number, wait.serial));
             if is_new && longest.is_none_or(|longest| longest.lasted < wait.lasted) {
@@ -185,13 +185,7 @@ impl WrongWatch {
         self.throttled.retain(|_, (part, _)| *part > 0.01);
     }
 
-    fn throttled(
-        &mut self,
-        percent: u32,
-        now: u64,
-        waits: &[OpenWait<'_>],
-        takes: bool,
-    ) -> Option<(Who, String, u64)> {
+    fn throttled(&mut self, percent: u32, now: u64, waits: &[OpenWait<'_>], takes: bool) -> Option<(Who, String, u64)> {
         let over = f64::from(percent) / 100.0;
         let settles = now.saturating_sub(self.start) < SETTLES;
         let mut found = None;
@@ -391,9 +385,8 @@ mod tests {
             for note in &mut notes {
                 (note.who.pid, note.args[1]) = (1, operation);
             }
-            let waits = notes
-                .each_ref()
-                .map(|note| OpenWait { lock: Some(0x10), owned, ..wait(note, None, (0, 2 * S)) });
+            let waits =
+                notes.each_ref().map(|note| OpenWait { lock: Some(0x10), owned, ..wait(note, None, (0, 2 * S)) });
             watch.look(0, &[], true);
             watch.look(9 * S, &waits, true).is_some()
         };

@@ -11,8 +11,8 @@ use anyhow::{Context, Result};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use systape_abi::Abi;
 use systape_bpf::wire::{
-    Fixed, IdleThreads, LookSums, SNAP_NO_CALL, STAY_BEGINS, STAY_BOUND, STAY_CONNECTED, STAY_HAS_STACK, STAY_IN_CALL, STAY_UNREAD,
-    Stack, Stay, WireValue,
+    Fixed, IdleThreads, LookSums, SNAP_NO_CALL, STAY_BEGINS, STAY_BOUND, STAY_CONNECTED, STAY_HAS_STACK, STAY_IN_CALL,
+    STAY_UNREAD, Stack, Stay, WireValue,
 };
 
 use crate::escalation::Escalator;

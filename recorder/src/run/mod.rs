@@ -169,7 +169,9 @@ pub fn record(config: &RecordConfig) -> Result<u8> {
     if let Some(settings) = &config.flight {
         flight::announce(settings, prepared.about.ring_bytes);
     }
-    let Some((pipeline, snaps, walker)) = prepared.begin(config, opened, flight, (escalator, begun_for))? else { return Ok(FAILED) };
+    let Some((pipeline, snaps, walker)) = prepared.begin(config, opened, flight, (escalator, begun_for))? else {
+        return Ok(FAILED);
+    };
     let start =
         start::read(snaps, child.as_ref().map(WaitingChild::pid), &config.env, config.wanted(), move || walker.opens());
     if let Some(words) = start::words(&start.unread) {

@@ -42,7 +42,10 @@ pub(in crate::reports) fn place(context: &Context<'_>, edge: Edge, out: &mut Out
     let end = tape.complete_until();
     let asked = filter::place(edge, session, end, &clock).context("--at")?.0;
     if asked > end {
-        out.say(&format!("--at is after the end of the tape: this is its end, {} s", seconds(end, session.window_open)));
+        out.say(&format!(
+            "--at is after the end of the tape: this is its end, {} s",
+            seconds(end, session.window_open)
+        ));
     }
     Ok(asked.min(end))
 }
@@ -82,7 +85,8 @@ fn row(thread: &ThreadAt, ts: i64) -> Row<'_> {
     row.set("ts_ns", ts).set("pid", task.map(|task| task.pid)).set("tid", task.map(|task| task.tid));
     row.set("upid", task.and_then(|task| some(task.upid))).set("utid", task.and_then(|task| some(task.utid)));
     row.set("comm", task.map(|task| task.comm.clone())).set("state", thread.state);
-    row.set("is", thread.certainty.word()).set("cpu", thread.cpu).set("lasted_ns", thread.lasted);
+    row.set("is", thread.certainty.word()).set("cpu", thread.cpu);
+    row.bound("lasted_ns", thread.lasted, true);
     row.set("syscall", thread.call.as_ref().map(|name| escaped(name))).set("file", thread.on.clone());
     row.set("rest", thread.rests).set("owner_tid", thread.owner);
     row

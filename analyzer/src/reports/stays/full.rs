@@ -29,7 +29,7 @@ const SOON: u64 = 5_000_000_000;
 /// A full recording in the time asked for.
 #[derive(Debug)]
 pub(in crate::reports) struct FullRecording {
-    /// Its tape.
+    /// The tape of it.
     pub tape: Tape,
     /// Where that is.
     path: PathBuf,
@@ -89,7 +89,11 @@ impl FullRecording {
         let name = escaped(self.path.as_os_str().as_encoded_bytes());
         let [begin, end] = [self.span.0, self.span.1].map(|ts| seconds(ts, open));
         let text = format!("exactly, of {name}: {begin} to {end} s, no look of which is counted:");
-        if out.is_text() { out.text([String::new(), text])? } else { out.say(&text) }
+        if out.is_text() {
+            out.text([String::new(), text])?
+        } else {
+            out.say(&text)
+        }
         let mut config = context.config.clone();
         config.file.clone_from(&self.path);
         config.filters.time = (None, None);
@@ -112,8 +116,10 @@ pub(in crate::reports) fn notes(context: &Context<'_>) -> Vec<String> {
     let stamps = context.stamps();
     let all: Vec<_> = escalated(tape).into_iter().filter(|fired| (from..=to).contains(&fired.ts)).collect();
     let line = |fired: &Fired| {
-        let (name, what) = (escaped(&fired.name), escaped(&fired.what));
-        format!("everything is in {name} from {} on, exactly ({}: {what})", stamps.at(fired.ts), escaped(&fired.trigger))
+        // what follows the words is how soon it began
+        let what = fired.what.split(|byte| *byte == b';').next().unwrap_or_default();
+        let (name, trigger) = (escaped(&fired.name), escaped(&fired.trigger));
+        format!("{name} has everything, begun {} for {trigger}: {}", stamps.at(fired.ts), escaped(what))
     };
     let mut lines: Vec<String> = all.iter().take(MOST).map(line).collect();
     if all.len() > MOST {

@@ -31,7 +31,7 @@ pub(super) enum CostKind {
     Rough,
     /// The time in which somebody was in it: no more than that is saved.
     AtMost,
-    /// The same, estimated from looks.
+    /// The time in which somebody was in it, estimated from looks.
     Seen,
 }
 

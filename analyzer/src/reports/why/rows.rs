@@ -56,7 +56,11 @@ fn budget(line: &Line, short: bool) -> impl Iterator<Item = Row<'_>> {
     let row = |level: u32, ns: u64| {
         let mut row = Row::short_if(short, &WHY);
         row.set("kind", "budget").set("level", level).set("rule", Cell::Null).set("class", Cell::Null);
-        row.set("cost_ns", ns).set("cost_lo_ns", Cell::Null).set("cost_hi_ns", Cell::Null).set("cost_is", Cell::Null).set("subject", true);
+        row.set("cost_ns", ns)
+            .set("cost_lo_ns", Cell::Null)
+            .set("cost_hi_ns", Cell::Null)
+            .set("cost_is", Cell::Null)
+            .set("subject", true);
         row
     };
     let end = move |mut row: Row<'static>, functions: Option<String>, text: String| {

@@ -82,7 +82,7 @@ impl TakesLooks for Joining {
         let before = self.open.get(&thread).and_then(|at| self.found.get_mut(*at));
         if let Some(stay) = before.filter(|stay| !seen.first && stay.last <= row.span.0) {
             stay.lasted = stay.lasted.max(seen.lasted);
-            stay.looks += seen.looks;
+            stay.looks = stay.looks.saturating_add(seen.looks);
             stay.last = row.span.1;
             return;
         }

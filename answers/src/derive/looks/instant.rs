@@ -17,7 +17,7 @@ const AROUND: u64 = 10_000_000_000;
 /// How well it is known that a thread was so at an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Certainty {
-    /// It was.
+    /// The thread was so.
     Certain,
     /// The look before found it, or the sample: the one behind did not.
     Before,
@@ -99,7 +99,7 @@ pub struct ThreadAt {
     pub certainty: Certainty,
     /// When it was last seen so before the instant, or first behind it.
     seen: u64,
-    /// It waits for work.
+    /// Whether the thread waits for work.
     pub rests: bool,
 }
 
@@ -135,7 +135,12 @@ pub fn threads(question: &Question<'_>, at: u64) -> (Vec<ThreadAt>, Covered, Cov
     }
     unknown.extend(threads.into_values());
     unknown.sort_by_cached_key(|thread| {
-        (thread.rests, std::cmp::Reverse(thread.lasted), thread.certainty, thread.task.as_ref().map(|task| (task.pid, task.tid)))
+        (
+            thread.rests,
+            std::cmp::Reverse(thread.lasted),
+            thread.certainty,
+            thread.task.as_ref().map(|task| (task.pid, task.tid)),
+        )
     });
     (unknown, covered, coverage)
 }

@@ -32,11 +32,15 @@ pub struct SeenLock {
 impl SeenLock {
     /// Who held it in most looks, in the process's pid namespace, and the part of the looks; None: nobody is noted.
     pub fn holder(&self) -> Option<(u64, f64)> {
-        let all: u64 = self.owners.values().sum();
-        let (owner, looks) =
-            self.owners.iter().filter(|(owner, _)| **owner != 0).max_by_key(|(_, looks)| **looks)?;
+        let all = self.owners.values().fold(0_u64, |all, looks| all.saturating_add(*looks));
+        let (owner, looks) = self.owners.iter().filter(|(owner, _)| **owner != 0).max_by_key(|(_, looks)| **looks)?;
         Some((*owner, *looks as f64 / all.max(1) as f64))
     }
+}
+
+/// Adds looks, of which a tape may claim any number.
+fn count(sum: &mut u64, looks: u64) {
+    *sum = sum.saturating_add(looks);
 }
 
 /// Locks, and names of threads of their processes.
@@ -85,11 +89,11 @@ impl TakesLooks for SeenLocks {
         }
         let tid = row.task.map_or(0, |(_, task)| task.tid);
         if lock.waiters.len() < MOST || lock.waiters.contains_key(&tid) {
-            *lock.waiters.entry(tid).or_default() += row.seen.looks;
+            count(lock.waiters.entry(tid).or_default(), row.seen.looks);
         }
         let owner = row.owner.unwrap_or(0);
         if lock.owners.len() < MOST || lock.owners.contains_key(&owner) {
-            *lock.owners.entry(owner).or_default() += row.seen.looks;
+            count(lock.owners.entry(owner).or_default(), row.seen.looks);
         }
     }
 

@@ -43,7 +43,7 @@ pub struct StoredStay<'a> {
     pub seen: SeenStay,
     /// Time of its first look, and of its last, as far as they are in that time.
     pub span: (u64, u64),
-    /// The same wherever they are.
+    /// Time of its first look, and of its last, wherever they are.
     pub looks: (u64, u64),
     /// When it was stored: at the look that found it over, or at which the next row begins.
     pub stored: u64,
@@ -100,12 +100,15 @@ pub(super) fn rows<'a>(
             return None;
         }
         let since = sinces.known(row);
+        let mut look = numbers.number(row);
         let (cut_from, cut_to) = (begin.max(from), last.min(to));
         if (cut_from, cut_to) != (begin, last) {
             // looks are spread over the row's time
-            let part = (cut_to - cut_from) as f64 / seen.max(1) as f64;
+            let of_all = |time: u64| time as f64 / seen.max(1) as f64;
+            look = look.saturating_add((looks as f64 * of_all(cut_from.saturating_sub(begin))).round() as u64);
+            let part = of_all(cut_to.saturating_sub(cut_from));
             looks = ((looks as f64 * part).round() as u64).clamp(1, looks);
-            seen = cut_to - cut_from;
+            seen = cut_to.saturating_sub(cut_from);
             first &= cut_from == begin;
         }
         let state = match states.text(row) {
@@ -114,7 +117,7 @@ pub(super) fn rows<'a>(
             Some(b"R") => QUEUED,
             _ => "?",
         };
-        let lasted = since.unwrap_or(0).saturating_add(cut_to - begin);
+        let lasted = since.unwrap_or(0).saturating_add(cut_to.saturating_sub(begin));
         let abi = abis.text(row).and_then(abi);
         let task = usize::try_from(tasks.number(row)).ok().and_then(|task| task.checked_sub(1));
         Some(StoredStay {
@@ -129,7 +132,7 @@ pub(super) fn rows<'a>(
             operation: operations.known(row),
             // a tape without the column is none of ours
             read: reads.number(row) != 0,
-            seen: SeenStay { look: numbers.number(row), looks, interval: intervals.number(row), seen, first, lasted },
+            seen: SeenStay { look, looks, interval: intervals.number(row), seen, first, lasted },
             span: (cut_from, cut_to),
             looks: (begin, last),
             stored: *ts,

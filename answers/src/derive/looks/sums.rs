@@ -34,14 +34,14 @@ pub fn word(word: &str) -> Value {
 /// A sum by keys.
 #[derive(Debug, Default)]
 pub struct StaySum {
-    /// Of stays and samples.
+    /// Time in stays and samples.
     pub presence: Presence,
     /// Samples in it: each would count as a stay.
     samples: u64,
 }
 
 impl StaySum {
-    /// Stays; None: it is of samples alone, which do not say whether two of them found one stay.
+    /// Number of stays; None: it is of samples alone, which do not say whether two of them found one stay.
     pub fn stays(&self) -> Option<u64> {
         (self.samples < self.presence.looks).then(|| self.presence.stays.saturating_sub(self.samples))
     }

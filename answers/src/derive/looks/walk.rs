@@ -27,11 +27,11 @@ pub struct RunSample<'a> {
     pub task: (usize, &'a Task),
     /// When it was.
     pub ts: u64,
-    /// Of which CPU.
+    /// The CPU that was sampled.
     pub cpu: u32,
     /// The kernel ran, for the thread or for an interrupt.
     pub kernel: bool,
-    /// As it counts.
+    /// The weight of the sample, as that of a stay.
     pub seen: SeenStay,
 }
 
@@ -167,7 +167,7 @@ impl Covered {
             if *ts < from || begin > to || looks == 0 {
                 continue;
             }
-            let inside = (*ts).min(to) - begin.max(from);
+            let inside = (*ts).min(to).saturating_sub(begin.max(from));
             let part = if inside >= span { 1.0 } else { inside as f64 / span.max(1) as f64 };
             let of = |count: u64| (count as f64 * part).round() as u64;
             self.looks = self.looks.saturating_add(of(looks));

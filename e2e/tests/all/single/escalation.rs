@@ -79,7 +79,11 @@ fn stalls_are_recorded_in_full() {
         // it says itself what it was begun for, and whose that is
         let why = lab.analyze(&["why", tape, "--format", "json"]).expect(0).json();
         let begun = &why[0];
-        assert_eq!((&begun["rule"], &begun["comm"]), (&Value::from("begun-for"), &Value::from("stalls")), "{kind}: {why:?}");
+        assert_eq!(
+            (&begun["rule"], &begun["comm"]),
+            (&Value::from("begun-for"), &Value::from("stalls")),
+            "{kind}: {why:?}"
+        );
         assert_eq!(begun["pid"], row["pid"], "{kind}");
         let text = begun["text"].as_str().expect("a sentence");
         assert!(text.contains(call) && text.contains(condition), "{kind}: {text}");
@@ -103,7 +107,8 @@ fn stalls_are_recorded_in_full() {
     assert_eq!(said, full_tapes(&lab).len(), "{}", states.stderr);
     let rows = states.json();
     let of = |bound: bool| -> f64 {
-        let is = |row: &&Value| row["comm"] == "stalls" && row["syscall"] == "flock" && row["time_low_ns"].is_u64() == bound;
+        let is =
+            |row: &&Value| row["comm"] == "stalls" && row["syscall"] == "flock" && row["time_low_ns"].is_u64() == bound;
         rows.iter().filter(is).map(|row| row["time_ns"].as_f64().expect("ns")).sum()
     };
     let looks = lab.analyze(&["stays", "t.tape", "--by", "comm,syscall", "--format", "json"]).expect(0).json();

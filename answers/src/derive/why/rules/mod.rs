@@ -45,8 +45,8 @@ use super::network::Again;
 use super::programs::ProgramRuns;
 use super::rank::Sum;
 use super::talk::together::{Talked, Together};
-use crate::derive::looks::waits::SeenWaits;
 use crate::derive::waits::{JudgedFutex, Kind, Named, Threads, other_word};
+use crate::derive::why::seen::SeenWaits;
 use systape_events::values::parallel;
 
 /// Waits for one futex of a process.

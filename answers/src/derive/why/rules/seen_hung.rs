@@ -3,7 +3,7 @@
 use super::super::finding::{Finding, Severity};
 use super::seen_waiting::{finding, place};
 use super::{Inputs, WhyRule};
-use crate::derive::looks::waits::SeenWait;
+use crate::derive::why::seen::SeenWait;
 use systape_events::values::words::span;
 
 /// A shorter one is slow, ns.
@@ -36,15 +36,14 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::derive::looks::waits::SeenWaits;
+    use crate::derive::why::seen::SeenWaits;
 
     #[test]
     fn who_hangs_to_the_end_is_broken() {
         let s = 1_000_000_000;
         let found = |state, longest, goes_on| {
             let call = "openat".to_owned();
-            let wait =
-                SeenWait { state, call, longest, goes_on, longest_of: (7, 0, 12 * s), ..SeenWait::default() };
+            let wait = SeenWait { state, call, longest, goes_on, longest_of: (7, 0, 12 * s), ..SeenWait::default() };
             judge(&Inputs { seen: SeenWaits { waits: vec![wait], ..SeenWaits::default() }, ..Inputs::none() })
         };
         let hung = found("D", 12 * s, true);

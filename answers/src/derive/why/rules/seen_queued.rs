@@ -3,7 +3,7 @@
 use super::super::finding::Finding;
 use super::seen_waiting::{cost, finding};
 use super::{Inputs, WhyRule, command};
-use crate::derive::looks::waits::SeenWait;
+use crate::derive::why::seen::SeenWait;
 use systape_events::values::words::escaped;
 
 /// A wait below this part of the time looked at is that of any busy machine: one tenth.
@@ -44,7 +44,7 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
 mod tests {
     use super::*;
     use crate::derive::looks::presence::Estimate;
-    use crate::derive::looks::waits::SeenWaits;
+    use crate::derive::why::seen::SeenWaits;
 
     #[test]
     fn who_waits_for_a_cpu_is_told_with_who_ran() {

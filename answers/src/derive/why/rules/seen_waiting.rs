@@ -2,7 +2,7 @@
 
 use super::super::finding::{Finding, Severity, wall};
 use super::{Inputs, WhyRule, command};
-use crate::derive::looks::waits::SeenWait;
+use crate::derive::why::seen::SeenWait;
 use systape_events::values::words::{escaped, span};
 
 /// The rule.
@@ -53,15 +53,16 @@ pub(super) fn finding(rule: &'static str, wait: &SeenWait, text: String, length:
         call: wait.call.clone(),
         object: wait.on.clone(),
         text: format!("{text}{threads}, one for >={} without a break", span(wait.longest)),
-        command: format!("stays --longest {}", command::task(&wait.who)),
+        command: format!("stays {}", command::task(&wait.who)),
         who: wait.who.clone(),
         ..Finding::default()
     }
 }
 
-/// `in fsync on /var/db/journal (D)`.
+/// Words for what a thread waits in: `in fsync on /var/db/journal`.
 pub(super) fn place(wait: &SeenWait) -> String {
-    let call = if wait.call.is_empty() { "in no call".to_owned() } else { format!("in {}", escaped(wait.call.as_bytes())) };
+    let call =
+        if wait.call.is_empty() { "in no call".to_owned() } else { format!("in {}", escaped(wait.call.as_bytes())) };
     let on = if wait.on.is_empty() { String::new() } else { format!(" on {}", escaped(&wait.on)) };
     let owner = wait.owner.map_or_else(String::new, |owner| format!(" that thread {owner} holds"));
     let state = if wait.state == "D" { " in uninterruptible sleep (D)" } else { "" };
@@ -79,8 +80,8 @@ fn judge(inputs: &Inputs) -> Vec<Finding> {
 mod tests {
     use super::*;
     use crate::derive::looks::presence::Estimate;
-    use crate::derive::looks::waits::SeenWaits;
     use crate::derive::why::finding::Who;
+    use crate::derive::why::seen::SeenWaits;
 
     #[test]
     fn waits_have_bounds_and_cost_no_more_than_their_time() {
@@ -91,11 +92,7 @@ mod tests {
             call: "futex".into(),
             on: b"[lock 0x10 of 7]".to_vec(),
             owner: Some(9),
-            estimate: Estimate {
-                time: (time * ms) as f64,
-                low: (time * ms / 2) as f64,
-                high: (time * ms * 2) as f64,
-            },
+            estimate: Estimate { time: (time * ms) as f64, low: (time * ms / 2) as f64, high: (time * ms * 2) as f64 },
             threads,
             looks: time / 50,
             stays: 3,

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use systape_events::question::Question;
 use systape_events::scan::Coverage;
 
-use super::presence::{Estimate, Presence};
-use super::stored::{QUEUED, StoredStay};
-use super::walk::{Covered, RunSample, TakesLooks, asked, walk};
-use crate::derive::why::finding::Who;
+use super::finding::Who;
+use crate::derive::looks::presence::{Estimate, Presence};
+use crate::derive::looks::stored::{QUEUED, StoredStay};
+use crate::derive::looks::walk::{Covered, RunSample, TakesLooks, asked, walk};
 
 /// Threads that are told apart, of one wait.
 const MOST: usize = 1 << 12;
@@ -73,7 +73,7 @@ struct PlaceSum {
 }
 
 #[derive(Default)]
-struct Summing {
+struct PlaceSums {
     places: BTreeMap<Place, PlaceSum>,
     ran: BTreeMap<Vec<u8>, u64>,
     /// The last look that found anything.
@@ -84,7 +84,7 @@ impl SeenWaits {
     /// Waits of the time that `question` asks for.
     pub fn read(question: &Question<'_>) -> (Self, Covered, Coverage) {
         let span = asked(question);
-        let mut summing = Summing::default();
+        let mut summing = PlaceSums::default();
         let (covered, coverage) = walk(question, span, &mut summing);
         let (mut waits, mut queues) = (Vec::new(), Vec::new());
         let last = summing.last;
@@ -103,7 +103,7 @@ impl SeenWaits {
                 stays: sum.presence.stays,
                 longest: sum.longest,
                 longest_of: sum.longest_of,
-                goes_on: sum.longest_of.2 == last && span.1 - last.min(span.1) <= 2 * sum.interval,
+                goes_on: sum.longest_of.2 == last && span.1 - last.min(span.1) <= sum.interval.saturating_mul(2),
                 span: sum.span.unwrap_or_default(),
             });
         }
@@ -116,7 +116,7 @@ impl SeenWaits {
     }
 }
 
-impl TakesLooks for Summing {
+impl TakesLooks for PlaceSums {
     fn stay(&mut self, row: &StoredStay<'_>, _segment: usize) {
         self.last = self.last.max(row.span.1);
         if row.rests() {
@@ -131,7 +131,8 @@ impl TakesLooks for Summing {
             sum.threads.insert(tid);
         }
         if let Some(owner) = row.owner {
-            *sum.owners.entry(owner).or_default() += row.seen.looks;
+            let looks = sum.owners.entry(owner).or_default();
+            *looks = looks.saturating_add(row.seen.looks);
         }
         let (from, last) = row.span;
         sum.span = Some(sum.span.map_or((from, last), |(first, end)| (first.min(from), end.max(last))));

@@ -1,1 +1,0 @@
-locks --format json looks.tape
