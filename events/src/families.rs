@@ -43,7 +43,7 @@ pub fn is_of_looks(session: &Session) -> bool {
 
 /// The reports on a tape of looks, as the end of a sentence about what it lacks; None: it has none.
 pub fn looks_instead(session: &Session) -> Option<&'static str> {
-    const REPORTS: &str = "; by looks 'analyze stays' says what its threads were in, 'analyze states --at' at one instant, 'analyze why' what they waited for";
+    const REPORTS: &str = "; by looks 'analyze stays' says what its threads were in, 'analyze states' also at one instant (--at TIME), 'analyze why' what they waited for";
     is_of_looks(session).then_some(REPORTS)
 }
 

@@ -124,7 +124,7 @@ fn who_takes_figures_for_exact_gets_no_estimates() {
 fn what_looks_cannot_say_is_refused_in_a_sentence() {
     let place = place();
     for (words, said) in [
-        ("path", "'analyze states --at' at one instant"),
+        ("path", "also at one instant (--at TIME)"),
         ("offcpu", "'analyze stays'"),
         ("-s", "'analyze stays'"),
         ("sched latency", "'analyze stays'"),

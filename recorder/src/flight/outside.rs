@@ -175,15 +175,15 @@ mod tests {
         let outside =
             Outside::open(&[parse("kill").unwrap(), parse(&format!("file:{}", path.display())).unwrap()]).unwrap();
         std::fs::write(temp.path().join("core.70"), "").unwrap();
-        assert_eq!(outside.wait(), [], "another file");
+        assert_eq!(outside.wait(TICK), [], "another file");
         std::fs::write(&path, "").unwrap();
-        assert_eq!(outside.wait(), [(1, "appeared".to_owned())]);
+        assert_eq!(outside.wait(TICK), [(1, "appeared".to_owned())]);
         std::fs::write(&path, "again").unwrap();
         std::fs::write(temp.path().join("x"), "").unwrap();
         std::fs::remove_file(&path).unwrap();
-        assert_eq!(outside.wait(), []);
+        assert_eq!(outside.wait(TICK), []);
         std::fs::rename(temp.path().join("x"), &path).unwrap();
-        assert_eq!(outside.wait(), [(1, "appeared".to_owned())]);
+        assert_eq!(outside.wait(TICK), [(1, "appeared".to_owned())]);
         assert!(Outside::open(&[parse("file:/no/such/dir/x").unwrap()]).is_err());
     }
 
