@@ -19,7 +19,7 @@ mod when;
 use std::io::Write;
 
 use anyhow::{Context as _, Result, bail};
-use systape_format::model::{Family, GapCause};
+use systape_format::model::{Family, GapCause, Task};
 use systape_format::reader::Tape;
 
 use self::marks::LossMarks;
@@ -200,14 +200,15 @@ fn answered<'c>(config: &'c Config, tape: &'c Tape, floor: Option<u64>) -> Resul
 /// The finding that the tape was begun for, by looks beside it.
 fn begun_for(fired: Fired) -> Finding {
     let (what, trigger) = (escaped(&fired.what), escaped(&fired.trigger));
-    let thread = fired.task.as_ref().map_or_else(String::new, |task| format!(", thread {}", task.tid));
+    let found = |task: &Task| format!(", thread {}: looks found it, and", task.tid);
+    let thread = fired.task.as_ref().map_or_else(|| ":".to_owned(), found);
     Finding {
         rule: BEGUN,
         class: Severity::Notice,
         processes: 1,
         count: 1,
         span: Some((fired.ts, fired.ts)),
-        text: format!("{what}{thread}: looks found it, and this recording was begun for it ({trigger})"),
+        text: format!("{what}{thread} this recording was begun for it ({trigger})"),
         command: fired
             .task
             .as_ref()
