@@ -193,14 +193,19 @@ impl WrongWatch {
             if *part < over / 2.0 {
                 *fired = false;
             }
-            if *part > over && (takes || settles) && !std::mem::replace(fired, true) && !settles {
-                let value = (*part * 100.0) as u64;
-                let wait = waits.iter().find(|wait| wait.note.who.pid == *pid && wait.note.throttled != 0);
-                let of = |wait: &OpenWait<'_>| {
-                    (wait.note.who, format!("waits for its group's quota for {value} % of the time"), value)
-                };
-                found = found.or(wait.map(of));
+            // one that held when the recording began is as it was meant to be
+            if *part > over && settles {
+                *fired = true;
             }
+            if *part <= over || !takes || std::mem::replace(fired, true) {
+                continue;
+            }
+            let value = (*part * 100.0) as u64;
+            let wait = waits.iter().find(|wait| wait.note.who.pid == *pid && wait.note.throttled != 0);
+            let of = |wait: &OpenWait<'_>| {
+                (wait.note.who, format!("waits for its group's quota for {value} % of the time"), value)
+            };
+            found = found.or(wait.map(of));
         }
         found
     }
