@@ -35,9 +35,16 @@ pub fn why_left_out(session: &Session, family: Family) -> Option<String> {
     session.left_out.iter().find(|left| left.family == family).map(LeftOut::why)
 }
 
-/// The report on a tape of looks, as the end of a sentence about what it lacks; None: it has none.
+/// Whether a session has looks at threads in place of their calls and switches.
+pub fn is_of_looks(session: &Session) -> bool {
+    let has = |family| in_session(session, family);
+    has(Family::Look) && !has(Family::Syscall) && !has(Family::Sched)
+}
+
+/// The reports on a tape of looks, as the end of a sentence about what it lacks; None: it has none.
 pub fn looks_instead(session: &Session) -> Option<&'static str> {
-    in_session(session, Family::Look).then_some("; 'analyze stays' says what its threads were in")
+    const REPORTS: &str = "; by looks 'analyze stays' says what its threads were in, 'analyze states' also at one instant (--at TIME), 'analyze why' what they waited for";
+    is_of_looks(session).then_some(REPORTS)
 }
 
 /// Why the tape has nothing of `family`, or what it has instead.

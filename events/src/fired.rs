@@ -2,10 +2,11 @@
 
 use systape_format::families::RECORD_TRIGGER;
 use systape_format::header::BlockKind;
-use systape_format::model::Task;
+use systape_format::model::{Family, Task};
 use systape_format::reader::Tape;
 use systape_format::tables::TableRows;
 
+use crate::families::in_session;
 use crate::values::words::escaped;
 
 /// Time shown before and after what fired, ns.
@@ -32,10 +33,12 @@ pub struct Fired {
     pub suppressed: u64,
 }
 
-/// All of them, the one that the tape was begun for first; none of a tape that was not begun by a trigger. What cannot be
+/// All of them, the one that the tape was begun for first; none of a tape that was not begun by a trigger, as one of looks. What cannot be
 /// read is left out: a report on it says so.
 pub fn fired(tape: &Tape) -> Vec<Fired> {
-    if tape.session().kept.is_none() {
+    // what looks found wrong, a tape beside theirs was begun for
+    let is_begun = || tape.table_defs().values().any(|def| def.name == RECORD_TRIGGER.name);
+    if tape.session().kept.is_none() && (in_session(tape.session(), Family::Look) || !is_begun()) {
         return Vec::new();
     }
     let with_tables = |at: &usize| tape.segment(*at).has(BlockKind::Tables);
@@ -47,6 +50,18 @@ pub fn fired(tape: &Tape) -> Vec<Fired> {
         rows = rows_of(tape, all());
     }
     rows.sort_by_key(|fired| (!fired.began, fired.suppressed > 0, fired.ts));
+    rows
+}
+
+/// What a tape of looks says of full recordings beside it, in order of time: `name` is that of the tape. What cannot be read is left out.
+pub fn escalated(tape: &Tape) -> Vec<Fired> {
+    if !in_session(tape.session(), Family::Look) {
+        return Vec::new();
+    }
+    let with_tables = |at: &usize| tape.segment(*at).has(BlockKind::Tables);
+    let mut rows = rows_of(tape, (0..tape.segments().len()).filter(with_tables));
+    rows.retain(|fired| !fired.name.is_empty());
+    rows.sort_by_key(|fired| fired.ts);
     rows
 }
 

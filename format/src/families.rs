@@ -416,6 +416,7 @@ crate::tables! {
         arg4: Hex "the fifth"
         arg5: Hex "the sixth"
         read: Flag "what it waits for was read during this stay; else file, path, owner and stack are unknown"
+        connected: Flag "of a TCP socket: it connected itself, so that who reads it waits for an answer; else it was accepted (or bound before). Not known: no TCP"
         unread: Unread "which of the numbers are not known"
         stack: Stack "functions of the kernel that it waits in"
     }

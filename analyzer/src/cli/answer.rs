@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow, bail};
 use systape_format::reader::{Misses, Tape};
 
 use crate::asked::config::Config;
-use crate::asked::config::view::AnswerFn;
+use crate::asked::config::view::{AnswerFn, View};
 use crate::asked::other;
 use crate::cli::{habits, nothing, parse, views};
 use systape_answers::render::form::Format;
@@ -85,13 +85,13 @@ pub(crate) fn answer(
     if let Some(hint) = triggered(config, &tape) {
         out.say(&hint);
     }
-    let (result, told) = match config.view.run {
+    let (result, told) = match config.view.answers(&tape) {
         AnswerFn::Prints(run) => (run(config, &tape, out), false),
         AnswerFn::Lists(run) => (run(config, views::VIEWS, Some(&tape), out), false),
         AnswerFn::Many(run) => (run(config, std::slice::from_ref(&config.file), out), true),
         AnswerFn::Exports { run, .. } => (run(config, std::slice::from_ref(&config.file), file, out), true),
         AnswerFn::Writes { run, tells_damage, .. } => (run(config, &tape, file, out), tells_damage),
-        AnswerFn::Asks(run) => (run(config, &tape, &|words, rows| ask(words, &tape, rows), out), false),
+        AnswerFn::Asks(run) => (run(config, &tape, &|words, rows| ask_of_events(words, &tape, rows), out), false),
         AnswerFn::Composes { run, .. } => match file {
             Some(file) => (run(config, &tape, file, &|words, rows| ask(words, &tape, rows), out), false),
             // several tapes are refused where options are checked
@@ -128,6 +128,23 @@ pub(crate) fn answer(
 /// # Errors
 /// The view has no answer, or one that is no rows.
 pub(crate) fn ask(words: &[String], tape: &Tape, rows: &mut dyn TakesRows) -> Result<Verdict> {
+    pass(words, tape, rows, |view| view.answers(tape))
+}
+
+/// Passes rows of events alone, for who takes figures for exact: where looks give estimates, there is no answer.
+///
+/// # Errors
+/// Those of [`ask`].
+pub(crate) fn ask_of_events(words: &[String], tape: &Tape, rows: &mut dyn TakesRows) -> Result<Verdict> {
+    pass(words, tape, rows, |view| view.run)
+}
+
+fn pass(
+    words: &[String],
+    tape: &Tape,
+    rows: &mut dyn TakesRows,
+    answers: impl Fn(&View) -> AnswerFn,
+) -> Result<Verdict> {
     let typed = words.iter().map(String::as_str).chain(["--format", "json", "-i", "-"]);
     let typed = std::iter::once("analyze").chain(typed).map(OsString::from);
     let wrong = |why: String| anyhow!(BadUsage(why));
@@ -140,7 +157,7 @@ pub(crate) fn ask(words: &[String], tape: &Tape, rows: &mut dyn TakesRows) -> Re
     }
     let config = asked.config().map_err(|error| wrong(format!("{error:#}")))?;
     let mut out = Out::values(rows);
-    match config.view.run {
+    match answers(config.view) {
         AnswerFn::Prints(run) => run(&config, tape, &mut out),
         // without its file it prints
         AnswerFn::Writes { run, .. } => run(&config, tape, None, &mut out),

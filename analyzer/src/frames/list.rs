@@ -175,6 +175,15 @@ const REPORTS: &[(Report, &[Family])] = &[
     ),
     (Report { name: "runqlat", words: &["runqlat"], keys: &[], columns: "runqlat" }, &[Family::Sched, Family::Process]),
     (Report { name: "locks", words: &["locks"], keys: &[], columns: "locks" }, &[Family::Syscall, Family::Sched]),
+    (
+        Report {
+            name: "stays",
+            words: &["stays", "--by", "pid,state,syscall,file", "--top", "4294967295"],
+            keys: &["pid", "upid", "comm", "state", "abi", "syscall", "file"],
+            columns: "stays",
+        },
+        &[Family::Look, Family::Sample],
+    ),
     (Report { name: "why", words: &["why"], keys: &[], columns: "why" }, Family::ALL),
     (Report { name: "info", words: &["info"], keys: &[], columns: "info" }, &[]),
 ];

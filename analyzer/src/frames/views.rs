@@ -55,7 +55,7 @@ impl Report {
     ) -> Result<()> {
         let words: Vec<String> = self.words.iter().map(|word| (*word).to_owned()).collect();
         let mut batches = ReportBatches { def, common, wanted, each, places: (String::new(), None), rows: Vec::new() };
-        answer::ask(&words, tape, &mut batches).with_context(|| format!("table {}", self.name))?;
+        answer::ask_of_events(&words, tape, &mut batches).with_context(|| format!("table {}", self.name))?;
         if !batches.rows.is_empty() {
             let _ = batches.pass();
         }

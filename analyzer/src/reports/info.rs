@@ -19,7 +19,7 @@ use self::ledger::Ledger;
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{AnswerFn, Rows, View};
-use crate::reports::stays::read::looks_of;
+use systape_answers::derive::looks::walk::looks_of;
 use systape_answers::derive::stacks::recorded::Inventory;
 use systape_answers::render::cell::Cell;
 use systape_answers::render::json;

@@ -8,6 +8,7 @@ use systape_format::model::Family;
 use systape_format::reader::Tape;
 
 use super::idle::{self, Folded};
+use super::stays::{self, locks::SEEN_LOCKS};
 use super::{Context, losses};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
@@ -59,12 +60,13 @@ pub(crate) static VIEW: View = View {
         ("analyze locks", "the futexes with most time of waits, pools at rest last"),
         ("analyze locks -p 2214 --kind lock,deadlock --metric max", "locks of one process, the longest waits first"),
     ],
-    tables: &[Rows::of("locks", &[All(&LOCKS)])],
+    tables: &[Rows::of("locks", &[All(&LOCKS)]), Rows::of("locks of looks", &[All(&SEEN_LOCKS)])],
     check: |config| {
         let own: Options = config.own()?;
         own.idle.check(config, &[(!own.kind.is_empty(), "--kind")])
     },
     run: AnswerFn::Prints(run),
+    of_looks: Some(of_looks),
     ..View::PLAIN
 };
 
@@ -155,6 +157,18 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     )?;
     out.text(folded.line(all))?;
     losses::end_of_sums(&context, out)
+}
+
+/// Prints what looks say: the locks that threads were found waiting for.
+fn of_looks(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
+    let own: Options = config.own()?;
+    let of_waits = [
+        (!matches!(own.metric, LockMetric::Total), "--metric with another metric than total"),
+        (!own.kind.is_empty(), "--kind"),
+        (own.idle.asked().is_some(), "--idle"),
+    ];
+    stays::refuse(&of_waits, "looks find contended locks only, and not each wait")?;
+    stays::locks::run(&mut stays::context(config, tape)?, config.few(own.rank), out)
 }
 
 /// What the answer lacks for other reasons than loss.

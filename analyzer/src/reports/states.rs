@@ -15,7 +15,8 @@ use systape_format::reader::Tape;
 use super::idle::{self, Folded};
 use super::offcpu::{keys_of, selected};
 use super::scheduling;
-use crate::asked::config::view::{AnswerFn, CPUS, Own, Part, Rows, TASKS, View};
+use super::stays::{self, at::THREADS_AT, sums::STAYS};
+use crate::asked::config::view::{AnswerFn, CPUS, Own, Part, Reads, Rows, TASKS, View};
 use crate::asked::config::{Config, refuse};
 use crate::asked::options::idle::Idle;
 use crate::asked::options::stacks::Below;
@@ -66,10 +67,16 @@ pub(crate) static VIEW: View = View {
         Rows::of("states", &[Part::Keys(&systape_answers::render::by::BY), Part::All(&STATES)]),
         Rows::of("states --at", &[Part::All(&now::NOW)]),
         Rows::of("states --at --call-graph", &[Part::All(&stacks::STACKS)]),
+        Rows::of("states of looks", &[Part::Keys(&systape_answers::render::by::BY), Part::All(&STAYS)]),
+        Rows::of("states --at of looks", &[Part::All(&THREADS_AT)]),
     ],
     check,
-    reads: |config| config.own::<Options>()?.stacks.cut.names.reads(),
+    reads: |config| {
+        let reads = config.own::<Options>()?.stacks.cut.names.reads()?;
+        Ok(Reads { files: [reads.files, stays::full::files(config)].concat(), ..reads })
+    },
     run: AnswerFn::Prints(run),
+    of_looks: Some(of_looks),
     ..View::PLAIN
 };
 
@@ -205,6 +212,36 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     out.text(folded.line(total))?;
     scheduling::foot(&context, out)?;
     losses::end_of_sums(&context, out)
+}
+
+/// Prints what looks say.
+fn of_looks(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
+    let own: Options = config.own()?;
+    stays::refuse(
+        &[(config.filters.cpus.is_some(), "-C"), (own.stacks.asked(), "--call-graph")],
+        "a thread that waits is on no CPU, and 'analyze callgraph --of look' has the stacks",
+    )?;
+    let (mut context, limit) = (stays::context(config, tape)?, config.limit(own.rank));
+    let full = stays::full::beside(&context);
+    if let Some(edge) = own.at()? {
+        let at = stays::at::place(&context, edge, out)?;
+        let Some(full) = full.iter().find(|full| (full.span.0..=full.span.1).contains(&at)) else {
+            return stays::at::run(context, at, limit, out);
+        };
+        // everything was recorded then
+        let exactly = |config: &Config, tape: &Tape, out: &mut Out| {
+            let edge = timespec::edge(&format!("{}ns", at - full.span.0)).context("--at")?;
+            at::run(scheduling::context(config, tape, true, out)?, edge, &own.stacks, limit, out)
+        };
+        return full.print(&context, exactly, out);
+    }
+    let by = match keys_of(config)? {
+        by if by.is_empty() => DEFAULT.to_vec(),
+        by => by,
+    };
+    let folds = !own.rank.all() && idle::folds(own.idle, config, tape, &context.question.scope);
+    let verdict = stays::sums::print(&mut context, &by, (folds, limit), &stays::full::spans(&full), out)?;
+    full.iter().try_fold(verdict, |verdict, full| Ok(verdict.and(full.print(&context, run, out)?)))
 }
 
 /// The sums of `runs`, whose keys are numbers of files and of [`States::whats`], by these and the names of the files.

@@ -9,7 +9,7 @@ mod many;
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use indexmap::IndexMap;
 use systape_format::model::Family;
 use systape_format::reader::Tape;
@@ -18,13 +18,15 @@ use systape_format::table::TableDef;
 use self::fields::{Asked, TopMetric};
 use super::idle::{self, Folded};
 use super::measured::{SUMMARY, measured, measures};
+use super::stays::{self, sums::STAYS};
 use super::{Context, losses};
 use crate::asked::config::view::Part::{All, Keys as KeysPart, Maybe};
-use crate::asked::config::view::{AnswerFn, CALLS, CPUS, Own, PATHS, Rows, Several, TASKS, View};
+use crate::asked::config::view::{AnswerFn, CALLS, CPUS, Own, PATHS, Reads, Rows, Several, TASKS, View};
 use crate::asked::config::{Config, OF_TAPES, refuse};
 use crate::asked::options::idle::Idle;
 use crate::reports::added;
 use crate::reports::named::TAPES;
+use systape_answers::derive::looks::sums::KNOWN;
 use systape_answers::derive::runs::rest::rests;
 use systape_answers::derive::summary::collect;
 use systape_answers::derive::summary::column::Column;
@@ -74,10 +76,13 @@ pub(crate) static VIEW: View = View {
     tables: &[
         Rows::of("top", &[KeysPart(&by::BY), All(&SUMMARY), All(&SHARE), Maybe(&HIST)]),
         Rows::of("top of several tapes", &[KeysPart(&TAPES), KeysPart(&by::BY), All(&SUMMARY), All(&SHARE)]),
+        Rows::of("top of looks", &[KeysPart(&by::BY), All(&STAYS)]),
         Rows::of("top -e EVENTS", &[KeysPart(&by::BY), All(&fields::TOP_EVENTS), Maybe(&fields::VALUES)]),
     ],
     check,
+    reads: |config| Ok(Reads { files: stays::full::files(config), ..Reads::default() }),
     run: AnswerFn::Prints(run),
+    of_looks: Some(of_looks),
     several: Several::Added(run_many),
     ..View::PLAIN
 };
@@ -203,6 +208,35 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
         return answer(config, tape, &asked, out);
     }
     answer(config, tape, &own, &keys(config)?, None, out)
+}
+
+/// Prints what looks say: the time of threads in each call, or in whatever else the keys say.
+fn of_looks(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
+    let own: Options = config.own()?;
+    if !config.events.is_empty() {
+        return run(config, tape, out);
+    }
+    let filters = &config.filters;
+    let of_calls = [
+        (own.metric != Column::Total, "--metric with another metric than total"),
+        (own.hist, "--hist"),
+        (args::is_asked(config, own.value.as_deref()), "a sum by arguments of calls"),
+        (filters.longer_than.is_some(), "--duration"),
+        (filters.failure, "--failure"),
+        (filters.by_path(), "-P"),
+        (filters.cpus.is_some(), "-C"),
+    ];
+    stays::refuse(&of_calls, "looks find threads in calls, and not the calls themselves")?;
+    let by = GroupKey::parse(&config.by, &KNOWN, "'analyze top' of looks").map_err(|error| anyhow!("{error}"))?;
+    let by = if by.is_empty() { DEFAULT.to_vec() } else { by };
+    let mut context = stays::context(config, tape)?;
+    let folds = !own.rank.all() && idle::folds(own.idle, config, tape, &context.question.scope);
+    // exact sums are of calls, and have their keys
+    let both = by.iter().all(|by| Plan::OF_CALLS.contains(by));
+    let full = if both { stays::full::beside(&context) } else { Vec::new() };
+    let limit = config.few(own.rank);
+    let verdict = stays::sums::print(&mut context, &by, (folds, limit), &stays::full::spans(&full), out)?;
+    full.iter().try_fold(verdict, |verdict, full| Ok(verdict.and(full.print(&context, run, out)?)))
 }
 
 /// The whole answer by the keys `by`; text in the columns of `layout`, if that is given.

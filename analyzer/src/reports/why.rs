@@ -19,17 +19,18 @@ mod when;
 use std::io::Write;
 
 use anyhow::{Context as _, Result, bail};
-use systape_format::model::{Family, GapCause};
+use systape_format::model::{Family, GapCause, Task};
 use systape_format::reader::Tape;
 
 use self::marks::LossMarks;
-use self::measure::{Before, RankedFinding, Told, measure};
+use self::measure::{Before, RankedFinding, Told, measure, unmeasured};
 use self::rows::Shown;
+use super::stays::full;
 use super::{Context, losses};
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{AnswerFn, Own, Rows, TASKS, View};
 use crate::asked::config::{Config, refuse};
-use systape_answers::derive::why::finding::{Finding, Severity};
+use systape_answers::derive::why::finding::{Finding, Severity, Who};
 use systape_answers::derive::why::floor::Floor;
 use systape_answers::derive::why::rules::{self, RULES};
 use systape_answers::render::out::Out;
@@ -37,7 +38,9 @@ use systape_answers::render::rank::Few;
 use systape_answers::render::row::Judgement;
 use systape_answers::values::say::Verdict;
 use systape_events::families;
+use systape_events::fired::{Fired, fired};
 use systape_events::values::timespec;
+use systape_events::values::words::escaped;
 
 systape_format::tables! {
     /// First what the subject's time went to (`budget`), then one row for each finding, the worst first: what broke, then by the time it cost,
@@ -48,8 +51,9 @@ systape_format::tables! {
         rule: Word key "name of the rule ([rules](../reading/why.md#rules)); null: a budget"
         class: Word key "`broken`, `time`, or `notice`: what it cost is not known; null: a budget"
         cost_ns ? OfKnown: Duration "of a budget the time; of a finding the wall time that would go away without it; null: not known"
-        cost_hi_ns ? OfKnown: Duration "the most that would go away, where two ways to measure it differ; null: `cost_ns` is the figure"
-        cost_is: Word "`saved`: the subject's time that would go away; `rough`: the same, but parts of that time are not known; `at_most`: the time in which somebody was in it; null: a budget, or no cost"
+        cost_lo_ns ? OfKnown: Duration "of an estimate by looks its lower bound: in 95 of 100 cases the truth lies between both; null: it is of events"
+        cost_hi_ns ? OfKnown: Duration "the most that would go away, where two ways to measure it differ, or the upper bound of an estimate; null: `cost_ns` is the figure"
+        cost_is: Word "`saved`: the subject's time that would go away; `rough`: the same, but parts of that time are not known; `at_most`: the time in which somebody was in it; `estimate`: the same, estimated from looks; null: a budget, or no cost"
         subject: Flag "it is of the subject, the command or the tasks that were asked for; false: of others on the machine; null: not known, because something is missing"
         state: Word key "of a budget's level 2: the cause as `path` names it; null: another row"
         pid: Int key "whose time it was; null: of several processes of one name, or of nobody"
@@ -119,6 +123,9 @@ impl Options {
     }
 }
 
+/// Rule of what a tape was begun for.
+const BEGUN: &str = "begun-for";
+
 /// The families that rules judge.
 const FAMILIES: [Family; 6] =
     [Family::Syscall, Family::Process, Family::Sched, Family::Block, Family::Signal, Family::Net];
@@ -158,6 +165,9 @@ fn answered<'c>(config: &'c Config, tape: &'c Tape, floor: Option<u64>) -> Resul
     }
     // look-ups that a probe saw; a tape that lost them all does not know that there were any
     recorded.push(Family::Tracepoint);
+    if families::is_of_looks(session) {
+        recorded.push(Family::Look);
+    }
     if hot::has_samples(tape) {
         recorded.extend([Family::Sample, Family::Stack]);
     }
@@ -178,8 +188,34 @@ fn answered<'c>(config: &'c Config, tape: &'c Tape, floor: Option<u64>) -> Resul
     let cut = collected.cut;
     drop(collected);
     let (told, mut ranked) = measure(config, &mut context, before)?;
+    if tape.session().kept.is_none() {
+        // what looks found wrong before the tape was begun is why it is there
+        let begun = fired(tape).into_iter().find(|fired| fired.began).map(begun_for);
+        ranked.splice(0..0, begun.map(unmeasured));
+    }
     ranked.iter_mut().for_each(|ranked| narrow(&mut ranked.finding, (from, to), session.window_open));
     Ok(Answered { context, floor, told, ranked, cut })
+}
+
+/// The finding that the tape was begun for, by looks beside it.
+fn begun_for(fired: Fired) -> Finding {
+    let (what, trigger) = (escaped(&fired.what), escaped(&fired.trigger));
+    let found = |task: &Task| format!(", thread {}: looks found it, and", task.tid);
+    let thread = fired.task.as_ref().map_or_else(|| ":".to_owned(), found);
+    Finding {
+        rule: BEGUN,
+        class: Severity::Notice,
+        processes: 1,
+        count: 1,
+        span: Some((fired.ts, fired.ts)),
+        text: format!("{what}{thread} this recording was begun for it ({trigger})"),
+        command: fired
+            .task
+            .as_ref()
+            .map_or("states --at 0".to_owned(), |task| format!("states --at 0 -t {}", task.tid)),
+        who: fired.task.map_or_else(Who::default, |task| Who { comm: task.comm, pid: Some(task.pid) }),
+        ..Finding::default()
+    }
 }
 
 /// Prints the answer for `config`.
@@ -255,10 +291,14 @@ fn unknown(context: &Context<'_>, cut: bool) -> Vec<String> {
     let tape = context.question.tape;
     let session = tape.session();
     let mut lines = Vec::new();
-    if families::looks_instead(session).is_some() {
-        lines.push("looks at threads instead of events: 'analyze stays' says what these were in".to_owned());
+    if families::is_of_looks(session) {
+        lines.push(
+            "by looks at threads: times are estimates with bounds; what no look fell into is not here".to_owned(),
+        );
+        lines.extend(full::notes(context));
     }
-    for family in FAMILIES.into_iter().filter(|family| !families::in_session(session, *family)) {
+    let judged = |family: &Family| families::in_session(session, *family) || families::is_of_looks(session);
+    for family in FAMILIES.into_iter().filter(|family| !judged(family)) {
         let mut blind: Vec<&str> =
             RULES.iter().filter(|rule| rule.needs.contains(&family)).map(|rule| rule.name).collect();
         if family == Family::Signal {

@@ -29,6 +29,7 @@ mod ledger;
 mod life;
 mod lines;
 mod list;
+mod looks;
 mod machines;
 mod manual;
 mod marks;

@@ -43,7 +43,7 @@ const STOREYS: [(&str, &str); 14] = [
     ),
     (
         "events",
-        "values calls kin stream empty_path fired group in_cgroup picked filter loss families load question \
+        "values calls kin stream empty_path group in_cgroup picked filter loss families fired load question \
          call_files moved scan",
     ),
     ("answers", "values render derive catalogue lines keys calls"),

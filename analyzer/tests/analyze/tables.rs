@@ -275,10 +275,16 @@ fn tables() -> Vec<Rows> {
 
 fn rows_of(all: &[Rows], report: &str, command: &str) -> Vec<Rows> {
     let report = OF_FILES.into_iter().find(|name| command.starts_with(&format!("{name} "))).unwrap_or(report);
-    let rows: Vec<Rows> = all.iter().filter(|rows| rows.report == report).cloned().collect();
+    // of a tape of looks a report may have other rows
+    let plain = |report: &'static str| report.strip_suffix(OF_LOOKS).unwrap_or(report);
+    let asked = report.strip_suffix(OF_LOOKS).unwrap_or(report);
+    let rows: Vec<Rows> = all.iter().filter(|rows| plain(rows.report) == asked).cloned().collect();
     assert!(!rows.is_empty(), "{report} is not in the registry");
     rows
 }
+
+/// Behind the name of a report whose rows are of looks.
+const OF_LOOKS: &str = " of looks";
 
 /// By report and first table: the forms of its rows that were seen.
 type Seen = BTreeMap<(String, String), BTreeSet<Vec<bool>>>;
@@ -296,7 +302,10 @@ fn look(here: &Place, all: &[Rows], (report, command): (&str, &str), [sound, tap
         seen.entry((rows.report.to_owned(), names.join("+"))).or_default().insert(form);
     }
     if let Some(csv) = ask(here, sound, command, "csv", tape) {
-        check_csv(&rows[0], &csv.out, &json.out, &told());
+        let header = cells(csv.out.lines().next().unwrap_or_default());
+        let names: Vec<&str> = header.iter().map(String::as_str).collect();
+        let of_looks = |rows: &&Rows| rows.report.ends_with(OF_LOOKS) && chosen(rows, &names, column_names).is_some();
+        check_csv(rows.iter().find(of_looks).unwrap_or(&rows[0]), &csv.out, &json.out, &told());
     }
 }
 

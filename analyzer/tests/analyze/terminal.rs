@@ -60,6 +60,7 @@ fn reports() -> (Vec<String>, Vec<String>) {
         "net --udp" => "udp.tape",
         "locks" => "locks.tape",
         "stays" | "stays --longest" => "looks.tape",
+        of_looks if of_looks.ends_with(" of looks") => "looks.tape",
         "requests" | "requests --by" | "requests --client" | "requests --client --by" | "requests --slowest" => {
             "requests.tape"
         }

@@ -69,6 +69,7 @@ fn stays(builder: &mut SegmentBuilder) {
             arg(0),
             arg(0),
             Field::Number(1),
+            number(file.starts_with("TCP").then_some(1)),
             Field::Unknown,
             Field::Unknown,
         ];

@@ -690,8 +690,13 @@ struct received {
 	u32 lrcvtime;
 };
 
+struct inet_bind_bucket {
+	signed char fastreuse;
+};
+
 struct inet_connection_sock {
 	struct request_sock_queue icsk_accept_queue;
+	struct inet_bind_bucket *icsk_bind_hash;
 	struct received icsk_ack; /* without a type of its own there */
 };
 

@@ -74,6 +74,8 @@ struct look_detail {
 	u32 has_futex;
 	u32 futex[4]; /* the word, and what follows: glibc has the owner there */
 	u32 text_bytes; /* readable ones */
+	u32 made; /* the descriptor is a TCP socket: STAY_CONNECTED, STAY_BOUND; 0 = not known */
+	u32 pad;
 	u64 stack[LOOK_STACK_BYTES / 8];
 	u8 text[2 * LOOK_TEXT]; /* the verifier takes the two parts for one after the other */
 	struct wire_socket socket;
@@ -494,6 +496,29 @@ int look_walk(u64 *ctx)
 	return 0;
 }
 
+/*
+ * How a socket came to its port. connect() marks one that it chose (-1 in
+ * __inet_hash_connect() of net/ipv4/inet_hashtables.c). A socket that was accepted
+ * has the port of the one that listens, which was bound. So has a client that was
+ * bound before, as few are.
+ */
+static __always_inline u32 look_made(struct inode *inode)
+{
+	struct inet_bind_bucket *bound = NULL;
+	struct sock *sk = sock_of(inode);
+	u16 family;
+
+	if (!sk || !bpf_core_field_exists(bound->fastreuse))
+		return 0;
+	family = BPF_CORE_READ(sk, __sk_common.skc_family);
+	if ((family != AF_INET && family != AF_INET6) || BPF_CORE_READ(sk, sk_protocol) != IPPROTO_TCP)
+		return 0;
+	bound = BPF_CORE_READ((struct inet_connection_sock *)sk, icsk_bind_hash);
+	if (!bound)
+		return 0;
+	return BPF_CORE_READ(bound, fastreuse) < 0 ? STAY_CONNECTED : STAY_BOUND;
+}
+
 static __always_inline void look_at_file(struct look_detail *detail, struct task_struct *task, u64 fd)
 {
 	struct file **table, *file = NULL;
@@ -507,8 +532,10 @@ static __always_inline void look_at_file(struct look_detail *detail, struct task
 	if (!inode)
 		return;
 	detail->mode = BPF_CORE_READ(inode, i_mode);
-	if ((detail->mode & S_IFMT) == S_IFSOCK)
-		fill_socket(&detail->socket, inode);
+	if ((detail->mode & S_IFMT) != S_IFSOCK)
+		return;
+	fill_socket(&detail->socket, inode);
+	detail->made = look_made(inode);
 }
 
 static __always_inline void look_at_memory(struct look_detail *detail, struct task_struct *task, const struct look_ask *ask)
@@ -565,6 +592,7 @@ int look_copy(u64 *ctx)
 	detail->same = 0;
 	detail->has_futex = 0;
 	detail->text_bytes = 0;
+	detail->made = 0;
 	task = bpf_task_from_pid(ask.tid);
 	if (!task)
 		return 0;

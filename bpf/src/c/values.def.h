@@ -313,6 +313,8 @@ VALUE(, STAY_BEGINS, 1, "The first row of it.")
 VALUE(, STAY_UNREAD, 2, "What the thread waits for could not be read.")
 VALUE(, STAY_HAS_STACK, 4, "The stack was taken.")
 VALUE(, STAY_IN_CALL, 8, "The thread was in the call of the record.")
+VALUE(, STAY_CONNECTED, 16, "What the call is on is a TCP socket that connected itself.")
+VALUE(, STAY_BOUND, 32, "It is one whose port was bound: it was accepted, as a rule.")
 END
 
 GROUP(lock_kind, u32, "`Lock::value` of a beginning: LCB_F_* in include/trace/events/lock.h, the same since 5.19.")

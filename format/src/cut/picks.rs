@@ -3,8 +3,9 @@
 use super::Plan;
 use super::survey::{Early, Survey};
 use crate::families::{
-    BLOCK_FILE, CGROUP_LIMIT, CGROUP_MEMBER, EXEC_INTERPRETER, FILE_IDENTITY, IO_URING_DESCRIPTOR, PROCESS_MEMORY,
-    PROCESS_THREAD, PROCESS_USAGE, RECORD_TRIGGER, SOCKET_ERROR, SOCKET_NAME, SOCKET_RETRANSMIT, SOCKET_TCP,
+    BLOCK_FILE, CGROUP_LIMIT, CGROUP_MEMBER, EXEC_INTERPRETER, FILE_IDENTITY, IO_URING_DESCRIPTOR, LOOK_SECOND,
+    LOOK_STAY, PROCESS_MEMORY, PROCESS_THREAD, PROCESS_USAGE, RECORD_TRIGGER, SOCKET_ERROR, SOCKET_NAME,
+    SOCKET_RETRANSMIT, SOCKET_TCP,
 };
 use crate::header::BlockKind;
 use crate::model::{CallState, Core, Dict, Family, LedgerRow, ProcessKind, SignalEvent, SignalKind, Task};
@@ -159,6 +160,14 @@ impl SegmentCut<'_> {
         if is(&[&IO_URING_DESCRIPTOR]) {
             // what was opened before the time is open in it
             return ts < window.to && self.matters(owner);
+        }
+        if is(&[&LOOK_STAY, &LOOK_SECOND]) {
+            // it is about the time before it was stored, up to some minutes
+            let number = |name: &str| table.column(name).and_then(|column| column.get(row)).copied().unwrap_or(0);
+            let last = ts.saturating_sub(number("ago"));
+            let begin = last.saturating_sub(number("seen")).saturating_sub(number("span"));
+            let is_about = begin < window.to && last >= window.from;
+            return (is_about || window.has(ts)) && self.any_chosen([owner, None]);
         }
         if is(&[&RECORD_TRIGGER]) {
             // why the tape was written is no event of a time

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use systape_abi::{Abi, display_name};
-use systape_bpf::wire::{self, STAY_BEGINS, STAY_HAS_STACK, STAY_IN_CALL, STAY_UNREAD};
+use systape_bpf::wire::{self, STAY_BEGINS, STAY_BOUND, STAY_CONNECTED, STAY_HAS_STACK, STAY_IN_CALL, STAY_UNREAD};
 use systape_format::families::{LOOK_IDLE, LOOK_SECOND, LOOK_STAY, RECORD_TRIGGER};
 use systape_format::model::{CPU_NONE, Family, Gap, GapCause, StackOf};
 use systape_format::table::TableDef;
@@ -73,6 +73,7 @@ impl LookRows {
             arg(4),
             arg(5),
             number(!flag(STAY_UNREAD)),
+            if flag(STAY_CONNECTED) || flag(STAY_BOUND) { number(flag(STAY_CONNECTED)) } else { Field::Unknown },
             Field::Unknown,
             Field::Unknown,
         ];
@@ -117,7 +118,8 @@ impl LookRows {
         rows: &mut Rows,
     ) {
         let fields = [
-            Field::Task(rows.who(&mut world.tasks, &e.row.who)),
+            // pressure is nobody's
+            if e.row.who.tid == 0 { Field::Unknown } else { Field::Task(rows.who(&mut world.tasks, &e.row.who)) },
             Field::Bytes(condition),
             Field::Bytes(what),
             Field::Bytes(tape),
@@ -174,9 +176,9 @@ mod tests {
         let some = |text: &str| Some(text.as_bytes().to_vec());
         assert_eq!((text("state"), text("call")), (vec![some("S"), some("D")], vec![some("read"), None]));
         assert_eq!((text("file"), text("path")), (vec![some("pipe:[7]"), None], vec![None, None]));
-        // since, lock, owner and six arguments
-        let unknown = 1_u64 << 9 | 1 << 13 | 1 << 14 | 0b11_1111 << 15;
-        assert_eq!(stays.unread(), Some(&[0, unknown][..]));
+        // since, lock, owner, six arguments, and which end of a connection it is
+        let unknown = 1_u64 << 9 | 1 << 13 | 1 << 14 | 0b11_1111 << 15 | 1 << 22;
+        assert_eq!(stays.unread(), Some(&[1 << 22, unknown][..]));
         assert_eq!((seconds.ts.len(), idle.ts.len()), (1, 1));
         let name = triggers.column("name").and_then(|names| triggers.string(names[0]));
         assert_eq!((triggers.ts.len(), name), (1, Some(&b"day.full-1.tape"[..])));

@@ -6,12 +6,14 @@ use std::os::unix::net::UnixStream;
 
 use anyhow::{Context, Result};
 
+use super::watch::FoundWrong;
+
 /// What it says when its programs are loaded, before the name of its tape.
 pub(crate) const READY: &str = "ready ";
 /// What it says when it records, before the time of the first event.
 pub(crate) const SINCE: &str = "since ";
-/// What it is told.
-const GO: &str = "go\n";
+/// What it is told, before what was found wrong.
+pub(crate) const GO: &str = "go ";
 
 /// The way to the recorder that looks.
 #[derive(Debug)]
@@ -29,18 +31,21 @@ impl Armed {
         Ok(Self(socket))
     }
 
-    /// Says that everything is prepared, and waits for the word; false: nobody is there any more.
+    /// Says that everything is prepared, and waits for the word; returns what was found wrong; None: nobody is there any more.
     ///
     /// # Errors
     /// When the socket fails.
-    pub(crate) fn wait(&self, tape: &str) -> Result<bool> {
+    pub(crate) fn wait(&self, tape: &str) -> Result<Option<FoundWrong>> {
         if (&self.0).write_all(format!("{READY}{tape}\n").as_bytes()).is_err() {
-            return Ok(false);
+            return Ok(None);
         }
         let mut word = String::new();
         match BufReader::new(&self.0).read_line(&mut word) {
-            Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(false),
-            read => read.context("cannot read the word to begin").map(|_| word == GO),
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(None),
+            read => {
+                read.context("cannot read the word to begin")?;
+                Ok(word.strip_suffix('\n').and_then(|word| word.strip_prefix(GO)).and_then(FoundWrong::parse))
+            }
         }
     }
 
@@ -74,17 +79,26 @@ mod tests {
     fn the_word_is_waited_for() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let armed = Armed(ours);
-        theirs.write_all(b"go\n").unwrap();
-        assert!(armed.wait("a.tape").unwrap());
+        let mut found =
+            FoundWrong { condition: "d>1s".into(), what: "in D for 1.10 s".into(), ..FoundWrong::default() };
+        (found.who.tid, found.who.pid, found.who.start, found.value, found.ts) = (7, 6, 5, 4, 3);
+        found.who.comm[..4].copy_from_slice(b"a\tb\n".map(u8::cast_signed).as_slice());
+        let word = format!("{GO}{}\n", found.line());
+        theirs.write_all(word.as_bytes()).unwrap();
+        let heard = armed.wait("a.tape").unwrap().unwrap();
+        assert_eq!((heard.condition.as_str(), heard.what.as_str()), ("d>1s", "in D for 1.10 s"));
+        let who = heard.who;
+        assert_eq!((who.tid, who.pid, who.start, heard.value, heard.ts), (7, 6, 5, 4, 3));
+        assert_eq!(&who.comm[..5], b"a?b?\0".map(u8::cast_signed).as_slice(), "what would end a word is none of it");
         armed.since(17);
         let mut said = [0; 64];
         let n = theirs.read(&mut said).unwrap();
         assert_eq!(&said[..n], b"ready a.tape\nsince 17\n");
         assert!(!armed.has_ended());
-        theirs.write_all(b"go\n").unwrap();
-        assert!(!armed.has_ended() && armed.wait("b.tape").unwrap(), "the next one takes its word");
+        theirs.write_all(word.as_bytes()).unwrap();
+        assert!(!armed.has_ended() && armed.wait("b.tape").unwrap().is_some(), "the next one takes its word");
         drop(theirs);
         assert!(armed.has_ended());
-        assert!(!armed.wait("a.tape").unwrap());
+        assert!(armed.wait("a.tape").unwrap().is_none());
     }
 }

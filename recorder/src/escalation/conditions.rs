@@ -1,9 +1,10 @@
 //! From the words of `--escalate-on` to [`WrongCondition`].
 
 use crate::options::args::parse_time;
+use crate::triggers;
 
 /// The words, for messages.
-const WORDS: &str = "stuck>TIME, d>TIME, stopped>TIME, runq>TIME, throttled>N%, crowd>N";
+const WORDS: &str = "stuck>TIME, d>TIME, stopped>TIME, runq>TIME, throttled>N%, crowd>N, psi:cpu|memory|io>N%/TIME";
 
 /// What is wrong; times in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub(crate) enum Wrong {
     Throttled(u32),
     /// More threads are in one call on one file, or wait for one lock.
     Crowd(u32),
+    /// Some tasks stall for want of a CPU, memory or storage: the kernel says so, by the trigger of these words.
+    Pressure,
 }
 
 /// A condition as it was asked for.
@@ -35,6 +38,10 @@ pub struct WrongCondition {
 /// # Errors
 /// What is wrong with it, in words.
 pub fn parse(text: &str) -> Result<WrongCondition, String> {
+    if text.starts_with("psi:") {
+        triggers::parse(text)?;
+        return Ok(WrongCondition { text: text.to_owned(), wrong: Wrong::Pressure });
+    }
     let (name, value) = text.split_once('>').ok_or_else(|| format!("'{text}': there are {WORDS}"))?;
     let time = || {
         let time = parse_time(value)?;
@@ -72,6 +79,7 @@ mod tests {
         assert_eq!(read("runq>1s"), Ok(Wrong::RunQueue(1_000_000_000)));
         assert_eq!(read("throttled>70%"), Ok(Wrong::Throttled(70)));
         assert_eq!(read("crowd>50"), Ok(Wrong::Crowd(50)));
+        assert_eq!(read("psi:memory>20%/2s"), Ok(Wrong::Pressure));
         for (text, why) in [
             ("stuck", "there are stuck>TIME"),
             ("io>1s", "there are stuck>TIME"),
@@ -79,6 +87,7 @@ mod tests {
             ("throttled>70", "1% to 99%"),
             ("crowd>0", "1 to 255"),
             ("d>soon", "soon"),
+            ("psi:disk>20%/2s", "psi:io"),
         ] {
             let said = read(text).unwrap_err();
             assert!(said.contains(why), "{text}: {said}");

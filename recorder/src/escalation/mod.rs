@@ -10,11 +10,15 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 
 use budget::FullTime;
+use conditions::Wrong;
 pub use conditions::{WrongCondition, parse};
 use watch::{FoundWrong, OpenWait, WrongWatch};
+
+use crate::flight::outside::Outside;
+use crate::triggers;
 
 pub(crate) mod armed;
 pub(crate) mod budget;
@@ -66,6 +70,10 @@ pub(crate) struct Escalated {
 #[derive(Debug)]
 pub(crate) struct Escalator {
     watch: WrongWatch,
+    /// What the kernel reports by itself.
+    pressure: Outside,
+    /// Conditions of that, as typed, by number.
+    pressed: Vec<String>,
     budget: FullTime,
     state: FullState,
     socket: UnixStream,
@@ -82,7 +90,13 @@ impl Escalator {
     /// When the socket cannot be set up.
     pub(crate) fn new(settings: &EscalationSettings, socket: UnixStream, now: u64) -> Result<Self> {
         socket.set_nonblocking(true).context("cannot set up the way to the full recording")?;
+        let pressed = settings.conditions.iter().filter(|condition| condition.wrong == Wrong::Pressure);
+        let pressed: Vec<String> = pressed.map(|condition| condition.text.clone()).collect();
+        let specs = pressed.iter().map(|text| triggers::parse(text).map_err(|why| anyhow!(why)));
+        let pressure = Outside::open(&specs.collect::<Result<Vec<_>>>()?)?;
         Ok(Self {
+            pressure,
+            pressed,
             watch: WrongWatch::new(settings.conditions.clone(), now),
             budget: FullTime::new(now, settings.length.as_nanos() as u64, settings.percent),
             state: FullState::Loading,
@@ -95,12 +109,28 @@ impl Escalator {
     /// A look of the time `now` found these; returns what was followed by a full recording that has begun since the last look.
     pub(crate) fn look(&mut self, now: u64, waits: &[OpenWait<'_>]) -> Option<Escalated> {
         let escalated = self.hear();
-        let fired = self.watch.look(now, waits);
+        let may = self.budget.may(now);
+        // what goes on beside a full recording is in it
+        let takes = match self.state {
+            FullState::Ready(_) => may,
+            FullState::Going => true,
+            FullState::Loading | FullState::Gone => false,
+        };
+        // the kernel reports it once, whoever can follow
+        let pressed = self.pressure.wait(0).into_iter().next();
+        let pressed = pressed.map(|(number, what)| FoundWrong {
+            ts: now,
+            condition: self.pressed[number].clone(),
+            what,
+            ..FoundWrong::default()
+        });
+        let fired = self.watch.look(now, waits, takes).or(pressed.filter(|_| takes));
         let FullState::Ready(tape) = &self.state else { return escalated };
-        if let Some(fired) = fired.filter(|_| self.budget.may(now)) {
+        if let Some(fired) = fired {
             let tape = tape.clone();
             self.state = FullState::Going;
-            if self.socket.write_all(b"go\n").is_ok() {
+            let word = format!("{}{}\n", armed::GO, fired.line());
+            if self.socket.write_all(word.as_bytes()).is_ok() {
                 self.budget.spend();
                 self.begun = Some((fired, tape));
             }
@@ -168,10 +198,19 @@ mod tests {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let mut escalator = Escalator::new(&settings(2), ours, 0).unwrap();
         let note = LookNote { state: b'D', ..LookNote::default() };
-        let wait = |serial, lasted| OpenWait { serial, note: &note, file: None, lock: None, first: 0, lasted };
+        let wait = |serial, lasted| OpenWait {
+            serial,
+            note: &note,
+            file: None,
+            connected: None,
+            lock: None,
+            owned: false,
+            first: 0,
+            lasted,
+        };
         let told = |theirs: &mut UnixStream| {
             theirs.set_nonblocking(true).unwrap();
-            let mut bytes = [0; 64];
+            let mut bytes = [0; 256];
             theirs.read(&mut bytes).map_or(String::new(), |n| String::from_utf8_lossy(&bytes[..n]).into_owned())
         };
         // nobody is ready
@@ -180,8 +219,9 @@ mod tests {
         theirs.write_all(b"ready day.full").unwrap();
         assert!(escalator.look(11 * S, &[wait(2, S / 2)]).is_none());
         theirs.write_all(b"-1.tape\n").unwrap();
-        assert!(escalator.look(12 * S, &[wait(2, S + 1)]).is_none());
-        assert_eq!(told(&mut theirs), "go\n");
+        // what hung when nobody was ready still does
+        assert!(escalator.look(12 * S, &[wait(1, 4 * S)]).is_none());
+        assert!(told(&mut theirs).starts_with("go 12000000000\t"), "with what was found wrong");
         // another one, while it goes
         assert!(escalator.look(13 * S, &[wait(3, 2 * S)]).is_none());
         theirs.write_all(b"since 12345\n").unwrap();
@@ -193,7 +233,7 @@ mod tests {
         escalator.look(50 * S, &[wait(4, 2 * S)]);
         assert_eq!(told(&mut theirs), "");
         escalator.look(1600 * S, &[wait(5, 2 * S)]);
-        assert_eq!(told(&mut theirs), "go\n");
+        assert!(told(&mut theirs).starts_with("go 1600000000000\t"));
         drop(theirs);
         assert!(escalator.look(1700 * S, &[wait(6, 2 * S)]).is_none());
         assert_eq!(escalator.state, FullState::Gone);

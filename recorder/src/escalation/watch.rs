@@ -2,7 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use systape_abi::{Abi, display_name};
-use systape_bpf::wire::{LookNote, SNAP_NO_CALL, Who};
+use systape_bpf::wire::{Escalation, LookNote, SNAP_NO_CALL, Who, WireValue};
 
 use super::conditions::{Wrong, WrongCondition};
 use crate::triggers::{AtRest, time};
@@ -21,8 +21,12 @@ pub(crate) struct OpenWait<'a> {
     pub note: &'a LookNote,
     /// Name of its file, "" = it has none; None: not read.
     pub file: Option<&'a [u8]>,
+    /// Whether the file is a TCP socket that connected itself, not one that was accepted; None: not known.
+    pub connected: Option<bool>,
     /// Lock that it waits for.
     pub lock: Option<u64>,
+    /// Whether the holder of that lock is known.
+    pub owned: bool,
     /// How long it had been so when it was first found.
     pub first: u64,
     /// How long it is so.
@@ -30,7 +34,7 @@ pub(crate) struct OpenWait<'a> {
 }
 
 /// What was found to be wrong.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct FoundWrong {
     /// When it was found.
     pub ts: u64,
@@ -42,6 +46,49 @@ pub(crate) struct FoundWrong {
     pub what: String,
     /// Time in ns, percent, or threads.
     pub value: u64,
+}
+
+impl FoundWrong {
+    /// A line that says it, without its end.
+    pub(crate) fn line(&self) -> String {
+        let Self { ts, who, condition, what, value } = self;
+        let comm: Vec<u8> = who.comm.iter().map(|byte| byte.cast_unsigned()).take_while(|byte| *byte != 0).collect();
+        // a name may hold what ends a word, or a line
+        let plain = |text: &str| text.replace(|c: char| c.is_control(), "?");
+        let comm = plain(&String::from_utf8_lossy(&comm));
+        let words = [plain(condition), plain(what)].join("\t");
+        format!("{ts}\t{}\t{}\t{}\t{value}\t{comm}\t{words}", who.pid, who.tid, who.start)
+    }
+
+    /// Reads such a line; None: it is none.
+    pub(crate) fn parse(line: &str) -> Option<Self> {
+        let words: Vec<&str> = line.split('\t').collect();
+        let [ts, pid, tid, start, value, comm, condition, what] = words[..] else { return None };
+        let mut found = Self {
+            ts: ts.parse().ok()?,
+            value: value.parse().ok()?,
+            condition: condition.to_owned(),
+            what: what.to_owned(),
+            ..Self::default()
+        };
+        found.who.pid = pid.parse().ok()?;
+        found.who.tid = tid.parse().ok()?;
+        found.who.start = start.parse().ok()?;
+        // the last byte is 0
+        let most = found.who.comm.len() - 1;
+        found.who.comm.iter_mut().zip(comm.bytes().take(most)).for_each(|(to, byte)| *to = byte.cast_signed());
+        Some(found)
+    }
+
+    /// The record of it for a tape, at `ts`; `tape`: the one in which everything is, "" = this one.
+    pub(crate) fn record(&self, ts: u64, what: &str, tape: &str) -> Vec<u8> {
+        let texts = [self.condition.as_bytes(), what.as_bytes(), tape.as_bytes()];
+        let [condition_len, what_len, tape_len] = texts.map(|text| text.len() as u16);
+        let mut record = Escalation { value: self.value, condition_len, what_len, tape_len, ..Escalation::default() };
+        record.row.hdr.kind = Escalation::KIND;
+        (record.row.ts, record.row.who) = (ts, self.who);
+        [&[record.bytes()], &texts[..]].concat().concat()
+    }
 }
 
 /// Where threads crowd: the call's ABI and number, and what it is on.
@@ -75,8 +122,9 @@ impl WrongWatch {
         }
     }
 
-    /// The first condition that the look of the time `now` fulfils for the first time.
-    pub(crate) fn look(&mut self, now: u64, waits: &[OpenWait<'_>]) -> Option<FoundWrong> {
+    /// The first condition that the look of the time `now` fulfils for the first time. Without `takes` nobody could follow: what goes on
+    /// then is told when somebody can.
+    pub(crate) fn look(&mut self, now: u64, waits: &[OpenWait<'_>], takes: bool) -> Option<FoundWrong> {
         let mut found = None;
         let conditions = std::mem::take(&mut self.conditions);
         let since = now.saturating_sub(std::mem::replace(&mut self.before, now));
@@ -84,9 +132,10 @@ impl WrongWatch {
         let places = places(waits);
         for (number, condition) in conditions.iter().enumerate() {
             let fired = match condition.wrong {
-                Wrong::Throttled(percent) => self.throttled(percent, now, waits),
-                Wrong::Crowd(most) => self.crowd((number, most), &places, waits),
-                wrong => self.longest(number, wrong, waits),
+                Wrong::Throttled(percent) => self.throttled(percent, now, waits, takes),
+                Wrong::Crowd(most) => self.crowd((number, most), &places, waits, takes),
+                wrong if takes => self.longest(number, wrong, waits),
+                _ => None,
             };
             let fired = fired.map(|(who, what, value)| {
                 let condition = condition.text.clone();
@@ -113,7 +162,7 @@ impl WrongWatch {
                     let queued = wait.note.state == b'R' && wait.note.throttled == 0;
                     wait.lasted > over && wait.first <= over && queued
                 }
-                Wrong::Throttled(_) | Wrong::Crowd(_) => false,
+                Wrong::Throttled(_) | Wrong::Crowd(_) | Wrong::Pressure => false,
             };
             let is_new = is && self.fired.insert((number, wait.serial));
             if is_new && longest.is_none_or(|longest| longest.lasted < wait.lasted) {
@@ -136,7 +185,7 @@ impl WrongWatch {
         self.throttled.retain(|_, (part, _)| *part > 0.01);
     }
 
-    fn throttled(&mut self, percent: u32, now: u64, waits: &[OpenWait<'_>]) -> Option<(Who, String, u64)> {
+    fn throttled(&mut self, percent: u32, now: u64, waits: &[OpenWait<'_>], takes: bool) -> Option<(Who, String, u64)> {
         let over = f64::from(percent) / 100.0;
         let settles = now.saturating_sub(self.start) < SETTLES;
         let mut found = None;
@@ -144,14 +193,19 @@ impl WrongWatch {
             if *part < over / 2.0 {
                 *fired = false;
             }
-            if *part > over && !std::mem::replace(fired, true) && !settles {
-                let value = (*part * 100.0) as u64;
-                let wait = waits.iter().find(|wait| wait.note.who.pid == *pid && wait.note.throttled != 0);
-                let of = |wait: &OpenWait<'_>| {
-                    (wait.note.who, format!("waits for its group's quota for {value} % of the time"), value)
-                };
-                found = found.or(wait.map(of));
+            // one that held when the recording began is as it was meant to be
+            if *part > over && settles {
+                *fired = true;
             }
+            if *part <= over || !takes || std::mem::replace(fired, true) {
+                continue;
+            }
+            let value = (*part * 100.0) as u64;
+            let wait = waits.iter().find(|wait| wait.note.who.pid == *pid && wait.note.throttled != 0);
+            let of = |wait: &OpenWait<'_>| {
+                (wait.note.who, format!("waits for its group's quota for {value} % of the time"), value)
+            };
+            found = found.or(wait.map(of));
         }
         found
     }
@@ -161,12 +215,13 @@ impl WrongWatch {
         (number, most): (usize, u32),
         places: &FxHashMap<WaitPlace, (u32, usize)>,
         waits: &[OpenWait<'_>],
+        takes: bool,
     ) -> Option<(Who, String, u64)> {
         let threads = |place: &WaitPlace| places.get(place).map_or(0, |(threads, _)| *threads);
         self.crowds.retain(|(of, place)| *of != number || threads(place) > most / 2);
         let mut found: Option<(u32, usize)> = None;
         for (place, (threads, first)) in places {
-            let is_new = *threads > most && self.crowds.insert((number, place.clone()));
+            let is_new = takes && *threads > most && self.crowds.insert((number, place.clone()));
             if is_new && found.is_none_or(|(most, _)| most < *threads) {
                 found = Some((*threads, *first));
             }
@@ -183,16 +238,34 @@ fn is_stuck(wait: &OpenWait<'_>) -> bool {
     if note.state != b'S' || note.nr == SNAP_NO_CALL {
         return false;
     }
-    // a futex that looks note is a contended lock; polls that they note wait for an answer, if for one from elsewhere
+    // a futex that looks note may be a contended lock; polls that they note wait for an answer, if for one from elsewhere
     let name = display_name(Abi::from_raw(note.abi), note.nr);
     if name.starts_with("futex") {
-        return true;
+        return wait.owned || is_lock(note);
     }
     let Some(file) = wait.file else { return false };
     if name == "poll" || name == "ppoll" {
         return is_asked(file);
     }
-    AtRest::of((note.abi, note.nr), note.state, Some(file).filter(|file| !file.is_empty())) == AtRest::No
+    let on = Some(file).filter(|file| !file.is_empty());
+    match (AtRest::of((note.abi, note.nr), note.state, on), wait.connected) {
+        // who takes from a connection waits for an answer if this side made it, whatever the ports are
+        (AtRest::Takes, Some(true)) => true,
+        (AtRest::No, Some(false)) => !takes(note),
+        (rest, _) => rest == AtRest::No,
+    }
+}
+
+/// Whether a futex is a lock by its operation alone. With FUTEX_WAIT_BITSET also conditions are waited for, and the number of their signals is
+/// often that of a contended lock: Rust's and glibc's, where threads rest for work.
+fn is_lock(note: &LookNote) -> bool {
+    const COMMAND: u64 = 0x7f;
+    note.args[1] & COMMAND != libc::FUTEX_WAIT_BITSET as u64
+}
+
+/// Whether the call of a wait takes data that somebody else sends.
+fn takes(note: &LookNote) -> bool {
+    AtRest::of((note.abi, note.nr), note.state, None) == AtRest::Takes
 }
 
 /// Whether a socket is one on which this side asked: a datagram socket that is connected to a name server.
@@ -251,11 +324,11 @@ mod tests {
     }
 
     fn wait<'a>(note: &'a LookNote, file: Option<&'a [u8]>, (first, lasted): (u64, u64)) -> OpenWait<'a> {
-        OpenWait { serial: note.who.tid.into(), note, file, lock: None, first, lasted }
+        OpenWait { serial: note.who.tid.into(), note, file, connected: None, lock: None, owned: false, first, lasted }
     }
 
     fn what(watch: &mut WrongWatch, now: u64, waits: &[OpenWait<'_>]) -> Option<(u32, String)> {
-        watch.look(now, waits).map(|fired| (fired.who.tid, fired.what))
+        watch.look(now, waits, true).map(|fired| (fired.who.tid, fired.what))
     }
 
     #[test]
@@ -274,7 +347,7 @@ mod tests {
         assert!(what(&mut watch, 9 * S, &at(2 * S, 0)).is_some());
         // one that hangs for days
         let old = [wait(&fsync, None, (900 * S, 950 * S))];
-        watch.look(9 * S, &[]);
+        watch.look(9 * S, &[], true);
         assert_eq!(what(&mut watch, 9 * S, &old), None);
     }
 
@@ -283,16 +356,58 @@ mod tests {
         let mut watch = watch(&["stuck>1s"]);
         let mut fires = |call: &str, file: Option<&[u8]>| {
             let note = note(1, b'S', call);
-            watch.look(0, &[]);
-            watch.look(9 * S, &[wait(&note, file, (0, 2 * S))]).is_some()
+            watch.look(0, &[], true);
+            watch.look(9 * S, &[wait(&note, file, (0, 2 * S))], true).is_some()
         };
         assert!(!fires("read", Some(b"pipe:[7]")) && !fires("read", Some(b"/dev/pts/0")));
         assert!(!fires("read", Some(b"TCP:[1.1.1.2:80->1.1.1.1:50000]")), "a server");
         assert!(fires("read", Some(b"TCP:[1.1.1.1:50000->1.1.1.2:5432]")), "a client");
         assert!(!fires("read", None), "not read yet");
+        // which side made the connection is known, and ports say nothing
+        let mut of_side = |ports: &str, connected| {
+            let (note, file) = (note(1, b'S', "read"), format!("TCP:[1.1.1.1:{ports}]"));
+            watch.look(0, &[], true);
+            let wait = OpenWait { connected, ..wait(&note, Some(file.as_bytes()), (0, 2 * S)) };
+            watch.look(9 * S, &[wait], true).is_some()
+        };
+        assert!(of_side("40000->1.1.1.2:45000", Some(true)) && of_side("45000->1.1.1.2:40000", Some(true)));
+        assert!(!of_side("45000->1.1.1.2:40000", Some(false)) && !of_side("40000->1.1.1.2:45000", Some(false)));
+        let mut fires = |call: &str, file: Option<&[u8]>| {
+            let note = note(1, b'S', call);
+            watch.look(0, &[], true);
+            watch.look(9 * S, &[wait(&note, file, (0, 2 * S))], true).is_some()
+        };
         assert!(fires("flock", Some(b"/var/lock/x")) && fires("futex", None));
         assert!(fires("poll", Some(b"UDP:[10.0.0.1:4000->10.0.0.2:53]")));
         assert!(!fires("poll", Some(b"UDP:[10.0.0.1:4000->10.0.0.2:514]")) && !fires("poll", Some(b"")));
+    }
+
+    #[test]
+    fn a_condition_is_no_lock() {
+        let mut watch = watch(&["stuck>1s", "crowd>1"]);
+        let mut fires = |operation: u64, owned: bool| {
+            let mut notes = [note(1, b'S', "futex"), note(2, b'S', "futex")];
+            for note in &mut notes {
+                (note.who.pid, note.args[1]) = (1, operation);
+            }
+            let waits =
+                notes.each_ref().map(|note| OpenWait { lock: Some(0x10), owned, ..wait(note, None, (0, 2 * S)) });
+            watch.look(0, &[], true);
+            watch.look(9 * S, &waits, true).is_some()
+        };
+        // FUTEX_WAIT, FUTEX_LOCK_PI, both private, and FUTEX_WAIT_BITSET
+        assert!(fires(0x80, false) && fires(0x86, false) && !fires(0x89, false));
+        assert!(fires(0x89, true), "a mutex of glibc with a time-out");
+    }
+
+    #[test]
+    fn what_goes_on_is_told_when_somebody_can_follow() {
+        let mut watch = watch(&["d>1s"]);
+        let note = note(1, b'D', "fsync");
+        let at = |lasted| [wait(&note, None, (0, lasted))];
+        assert!(watch.look(S, &at(2 * S), false).is_none());
+        assert!(watch.look(2 * S, &at(3 * S), true).is_some());
+        assert!(watch.look(3 * S, &at(4 * S), true).is_none());
     }
 
     #[test]
@@ -315,7 +430,7 @@ mod tests {
             let mut fired = 0;
             for _ in 0..looks {
                 at += S / 20;
-                fired += u32::from(watch.look(at, if is { &waits } else { &[] }).is_some());
+                fired += u32::from(watch.look(at, if is { &waits } else { &[] }, true).is_some());
             }
             fired
         };
@@ -343,7 +458,7 @@ mod tests {
         let said = what(&mut watch, 0, &all(|_| 0x10)).unwrap().1;
         assert!(said.starts_with("4 threads wait: futex"), "{said}");
         assert_eq!(what(&mut watch, 0, &all(|_| 0x10)), None, "told already");
-        watch.look(0, &[]);
-        assert!(watch.look(0, &all(|_| 0x10)).is_some());
+        watch.look(0, &[], true);
+        assert!(watch.look(0, &all(|_| 0x10), true).is_some());
     }
 }

@@ -84,7 +84,7 @@ impl Outside {
         }
         let work = move || {
             while !stop.load(Ordering::Relaxed) {
-                for (trigger, what) in self.wait() {
+                for (trigger, what) in self.wait(TICK) {
                     let fire = Fire { trigger, ts: clock::monotonic(), what, value: 0 };
                     if out.send(FlightCommand::Fire(fire)).is_err() {
                         return;
@@ -99,8 +99,11 @@ impl Outside {
         Ok(())
     }
 
-    /// The triggers that fire within a while, with words.
-    fn wait(&self) -> Vec<(usize, String)> {
+    /// The triggers that fire within `tick` ms, by number, with words.
+    pub(crate) fn wait(&self, tick: i32) -> Vec<(usize, String)> {
+        if self.0.is_empty() {
+            return Vec::new();
+        }
         let poll = |(_, file, what): &(usize, File, What)| libc::pollfd {
             fd: file.as_raw_fd(),
             events: if matches!(what, What::Pressure(_)) { libc::POLLPRI } else { libc::POLLIN },
@@ -108,7 +111,7 @@ impl Outside {
         };
         let mut fds: Vec<libc::pollfd> = self.0.iter().map(poll).collect();
         // SAFETY: fds is a valid array of as many pollfd.
-        unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, TICK) };
+        unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, tick) };
         let mut fired = Vec::new();
         for ((number, file, what), polled) in self.0.iter().zip(&fds) {
             match what {
@@ -172,15 +175,15 @@ mod tests {
         let outside =
             Outside::open(&[parse("kill").unwrap(), parse(&format!("file:{}", path.display())).unwrap()]).unwrap();
         std::fs::write(temp.path().join("core.70"), "").unwrap();
-        assert_eq!(outside.wait(), [], "another file");
+        assert_eq!(outside.wait(TICK), [], "another file");
         std::fs::write(&path, "").unwrap();
-        assert_eq!(outside.wait(), [(1, "appeared".to_owned())]);
+        assert_eq!(outside.wait(TICK), [(1, "appeared".to_owned())]);
         std::fs::write(&path, "again").unwrap();
         std::fs::write(temp.path().join("x"), "").unwrap();
         std::fs::remove_file(&path).unwrap();
-        assert_eq!(outside.wait(), []);
+        assert_eq!(outside.wait(TICK), []);
         std::fs::rename(temp.path().join("x"), &path).unwrap();
-        assert_eq!(outside.wait(), [(1, "appeared".to_owned())]);
+        assert_eq!(outside.wait(TICK), [(1, "appeared".to_owned())]);
         assert!(Outside::open(&[parse("file:/no/such/dir/x").unwrap()]).is_err());
     }
 

@@ -555,13 +555,18 @@ impl Programs {
     /// # Errors
     /// When there is no descriptor left.
     pub(crate) fn looks(&self) -> Result<Option<LookPrograms>> {
-        let (progs, maps) = (&self.skel.progs, &self.skel.maps);
-        if !is_loaded(&progs.look_walk) {
+        if !self.are_looks() {
             return Ok(None);
         }
+        let (progs, maps) = (&self.skel.progs, &self.skel.maps);
         let copy = is_loaded(&progs.look_copy).then(|| progs.look_copy.as_fd().try_clone_to_owned()).transpose()?;
         let (room, detail) = (MapHandle::try_from(&maps.look_rooms)?, MapHandle::try_from(&maps.look_details)?);
         LookPrograms::new(progs.look_walk.as_fd().try_clone_to_owned()?, copy, &room, detail).map(Some)
+    }
+
+    /// Whether threads are looked at in place of events.
+    pub(crate) fn are_looks(&self) -> bool {
+        is_loaded(&self.skel.progs.look_walk)
     }
 
     /// A walker of tasks for any thread.

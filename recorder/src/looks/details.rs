@@ -14,7 +14,7 @@ use std::thread;
 use anyhow::{Context, Result};
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use systape_abi::{Abi, ArgKind, describe};
-use systape_bpf::wire::{LookAsk, LookDetail, LookNote, SNAP_NO_CALL};
+use systape_bpf::wire::{LookAsk, LookDetail, LookNote, SNAP_NO_CALL, STAY_BOUND, STAY_CONNECTED};
 
 use super::UNKNOWN;
 use crate::descriptors::sockets;
@@ -35,6 +35,8 @@ pub(crate) struct StayDetail {
     pub read: bool,
     /// Name of the file; empty = none.
     pub file: Vec<u8>,
+    /// Whether the file is a TCP socket that connected itself, not one that was accepted; None: not known.
+    pub connected: Option<bool>,
     /// Path argument; empty = none.
     pub path: Vec<u8>,
     /// Address of the futex.
@@ -153,9 +155,10 @@ fn copy(copier: &mut LookCopier, note: &LookNote) -> StayDetail {
     StayDetail {
         read: true,
         file: file(&detail, link),
+        connected: connected(&detail),
         path: text.map(|_| path(&detail)).unwrap_or_default(),
         lock: futex,
-        owner: owner(&detail),
+        owner: Some(owner(&detail)).filter(|owner| is_thread(note.here_tid, *owner)).unwrap_or(0),
         stack: addresses(&detail),
     }
 }
@@ -174,10 +177,28 @@ fn file(detail: &LookDetail, link: Option<Vec<u8>>) -> Vec<u8> {
     link.unwrap_or_default()
 }
 
+/// See [`StayDetail::connected`].
+fn connected(detail: &LookDetail) -> Option<bool> {
+    match detail.made as u16 {
+        STAY_CONNECTED => Some(true),
+        STAY_BOUND => Some(false),
+        _ => None,
+    }
+}
+
 /// The path up to its NUL; empty: it could not be read, or is longer than what was.
 fn path(detail: &LookDetail) -> Vec<u8> {
     let bytes = detail.text.get(..detail.text_bytes as usize).unwrap_or(&detail.text);
     bytes.split(|byte| *byte == 0).next().unwrap_or_default().to_vec()
+}
+
+/// Whether `owner` may be a thread of the process of `tid`: what stands behind a lock that is not glibc's is any number. In another pid
+/// namespace threads have other numbers.
+fn is_thread(tid: u32, owner: u32) -> bool {
+    let namespace = |of: &str| fs::read_link(format!("/proc/{of}/ns/pid")).ok();
+    owner != 0
+        && (fs::exists(format!("/proc/{tid}/task/{owner}")).unwrap_or(false)
+            || namespace(&tid.to_string()) != namespace("self"))
 }
 
 /// Who holds a mutex of glibc, which has the owner 8 bytes behind the word of a contended lock.
@@ -213,6 +234,12 @@ mod tests {
         assert_eq!(wanted(&note("futex", [0x2000, 128, 2, 0, 0, 0])), (None, Some(0x2000), None));
         assert_eq!(wanted(&note("fsync", [u64::MAX, 0, 0, 0, 0, 0])), (None, None, None));
         assert_eq!(wanted(&LookNote { nr: SNAP_NO_CALL, ..LookNote::default() }), (None, None, None));
+    }
+
+    #[test]
+    fn owners_are_threads_of_the_process() {
+        let own = std::process::id();
+        assert!(is_thread(own, own) && !is_thread(own, 0) && !is_thread(own, 0x3fff_fffe));
     }
 
     #[test]

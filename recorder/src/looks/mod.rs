@@ -11,8 +11,8 @@ use anyhow::{Context, Result};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use systape_abi::Abi;
 use systape_bpf::wire::{
-    Escalation, Fixed, IdleThreads, LookSums, SNAP_NO_CALL, STAY_BEGINS, STAY_HAS_STACK, STAY_IN_CALL, STAY_UNREAD,
-    Stack, Stay, WireValue,
+    Fixed, IdleThreads, LookSums, SNAP_NO_CALL, STAY_BEGINS, STAY_BOUND, STAY_CONNECTED, STAY_HAS_STACK, STAY_IN_CALL,
+    STAY_UNREAD, Stack, Stay, WireValue,
 };
 
 use crate::escalation::Escalator;
@@ -228,12 +228,7 @@ impl LookWalk {
         let fired = escalated.fired;
         let late = escalated.from.saturating_sub(fired.ts);
         let what = format!("{}; everything is recorded from {} later on", fired.what, triggers::time(late));
-        let texts = [fired.condition.as_bytes(), what.as_bytes(), escalated.tape.as_bytes()];
-        let [condition_len, what_len, tape_len] = texts.map(|text| text.len() as u16);
-        let mut record = Escalation { value: fired.value, condition_len, what_len, tape_len, ..Escalation::default() };
-        record.row.hdr.kind = Escalation::KIND;
-        (record.row.ts, record.row.who) = (now, fired.who);
-        batch.rows.push(&[&[record.bytes()], &texts[..]].concat().concat());
+        batch.rows.push(&fired.record(now, &what, &escalated.tape));
     }
 
     /// The sums of the looks since the last ones.
@@ -309,6 +304,8 @@ impl LookWalk {
             (!copied.read, STAY_UNREAD),
             (with_stack, STAY_HAS_STACK),
             (note.nr != SNAP_NO_CALL, STAY_IN_CALL),
+            (copied.connected == Some(true), STAY_CONNECTED),
+            (copied.connected == Some(false), STAY_BOUND),
         ];
         record.row.hdr.flags = flags.iter().filter(|(on, _)| *on).fold(0, |all, (_, flag)| all | flag);
         batch.rows.push(&[record.bytes(), &copied.file, &copied.path].concat());
@@ -324,7 +321,9 @@ fn open_wait(open: stays::LastingStay<'_, StayDetail>) -> OpenWait<'_> {
         serial: open.serial,
         note: open.note,
         file: open.detail.filter(|detail| detail.read).map(|detail| &detail.file[..]),
+        connected: open.detail.and_then(|detail| detail.connected),
         lock: open.detail.and_then(|detail| detail.lock),
+        owned: open.detail.is_some_and(|detail| detail.owner != 0),
         first: open.since,
         lasted: open.lasted,
     }

@@ -235,7 +235,7 @@ pub struct Args {
     pub escalate: Option<(Duration, u32)>,
 
     /// What is wrong: stuck>TIME (a call in flight), d>TIME, stopped>TIME, runq>TIME, throttled>N%, crowd>N (threads in one call on one
-    /// file or lock) [default: stuck>1s d>1s stopped>1s throttled>70% crowd>50]
+    /// file or lock), psi:cpu|memory|io>N%/TIME [default: stuck>1s d>1s stopped>1s throttled>70% crowd>50]
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     pub escalate_on: Vec<String>,
 

@@ -484,7 +484,7 @@ impl<'a> RingPasses<'a> {
     fn until_stopped(&mut self) -> Result<bool> {
         let rings = self.programs.rings();
         let bulk_bytes = rings.iter().skip(2).map(|ring| u64::from(ring.max_entries())).min().unwrap_or(0);
-        let rare = self.looks.is_some();
+        let rare = self.programs.are_looks();
         let most = if rare {
             RARE
         } else if self.stack_ring.is_some() || bulk_bytes < QUIET_BYTES {

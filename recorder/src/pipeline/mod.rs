@@ -20,6 +20,7 @@ use systape_format::writer::Writer;
 use crate::calls::memory::Wanted;
 use crate::encode::{Piece, Settings, Start};
 use crate::escalation::Escalator;
+use crate::escalation::watch::FoundWrong;
 use crate::flight::PreparedFlight;
 use crate::flight::dump::Plan;
 use crate::flight::names::NameStore;
@@ -73,6 +74,8 @@ pub(crate) struct Output<'a> {
     pub flight: Option<PreparedFlight>,
     /// What looks may begin; None = nothing.
     pub escalator: Option<Escalator>,
+    /// What looks found wrong before this recording was begun for it; None = nobody looked.
+    pub begun_for: Option<FoundWrong>,
     /// When it is synced.
     pub sync: sync::Policy,
     /// Most bytes that wait in memory.
@@ -171,7 +174,14 @@ impl Pipeline {
         let (sleeper_tx, sleeper_rx) = sleepers.is_some().then(|| bounded(asleep::BATCHES)).unzip();
 
         let looking = programs.looks()?;
-        let (look_tx, look_rx) = looking.is_some().then(|| bounded(looks::BATCHES)).unzip();
+        let rare = looking.is_some();
+        let (look_tx, look_rx) =
+            (rare || output.begun_for.is_some()).then(|| bounded::<LookBatch>(looks::BATCHES)).unzip();
+        if let (Some(begun_for), Some(out)) = (&output.begun_for, &look_tx) {
+            let mut batch = LookBatch::default();
+            batch.rows.push(&begun_for.record(settings.window_open, &begun_for.what, ""));
+            out.send(batch).ok();
+        }
 
         let drained = Arc::new(AtomicBool::new(false));
         let draining = Draining {
@@ -187,7 +197,7 @@ impl Pipeline {
         let with_stacks = settings.stacks.on.contains(&StackOf::Row);
         let how = (settings.stacks.frequency, with_stacks);
         let look = |(programs, out)| Looks::start(programs, how, output.escalator, out);
-        let level = if looking.is_some() { LOOKS_LEVEL } else { ZSTD_LEVEL };
+        let level = if rare { LOOKS_LEVEL } else { ZSTD_LEVEL };
         let looks = looking.zip(look_tx).map(look).transpose()?;
         let start_sync = |(sink, path): &(TapeSink, &Path)| Syncing::start(output.sync, sink, path, &progress.failed);
         let sync = output.tape.as_ref().map(start_sync).transpose()?;
@@ -200,7 +210,7 @@ impl Pipeline {
             None => StackThreads::default(),
         };
         let (taken, tell, names_time) = (stacks.taken.take(), stacks.tell.take(), stacks.names_time.take());
-        let told = ledger::Told { stop: drained, rare: looks.is_some(), ..ledger::Told::default() };
+        let told = ledger::Told { stop: drained, rare, ..ledger::Told::default() };
         let count_now = Arc::clone(&told.now);
         let ledger = spawn("ledger", move || ledger::run(tables, always, &told, &counted_tx))?;
         let (flying, ring) = match output.flight {

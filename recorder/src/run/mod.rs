@@ -20,6 +20,7 @@ use crate::config::{CommandError, FoundCommand, RecordConfig, find_command};
 use crate::config::{rights, session};
 use crate::encode::Settings;
 use crate::escalation::armed::Armed;
+use crate::escalation::watch::FoundWrong;
 use crate::escalation::{EscalationSettings, Escalator, launcher};
 use crate::load::{Programs, Walker};
 use crate::machine::{devices, limits, system};
@@ -136,11 +137,12 @@ pub fn record(config: &RecordConfig) -> Result<u8> {
     }
     let escalator = config.escalation.as_ref().map(|settings| escalator(settings, config)).transpose()?;
     let armed = config.armed.then(Armed::new).transpose()?;
-    let mut collected = None;
+    let (mut collected, mut begun_for) = (None, None);
     if let Some(armed) = &armed {
         // takes longer than what follows
         collected = Some(session::collect(config));
-        if !armed.wait(&name(config))? {
+        begun_for = armed.wait(&name(config))?;
+        if begun_for.is_none() {
             return Ok(launcher::NOT_ASKED);
         }
         programs.attach(config)?;
@@ -167,7 +169,9 @@ pub fn record(config: &RecordConfig) -> Result<u8> {
     if let Some(settings) = &config.flight {
         flight::announce(settings, prepared.about.ring_bytes);
     }
-    let Some((pipeline, snaps, walker)) = prepared.begin(config, opened, flight, escalator)? else { return Ok(FAILED) };
+    let Some((pipeline, snaps, walker)) = prepared.begin(config, opened, flight, (escalator, begun_for))? else {
+        return Ok(FAILED);
+    };
     let start =
         start::read(snaps, child.as_ref().map(WaitingChild::pid), &config.env, config.wanted(), move || walker.opens());
     if let Some(words) = start::words(&start.unread) {
@@ -247,7 +251,7 @@ impl Prepared {
         config: &RecordConfig,
         opened: Option<output::OpenedTape>,
         flight: Option<flight::PreparedFlight>,
-        escalator: Option<Escalator>,
+        (escalator, begun_for): (Option<Escalator>, Option<FoundWrong>),
     ) -> Result<Option<(Pipeline, Vec<Snap>, Walker)>> {
         let Self { programs, raised, about, stacks, window_open, snaps, walker } = self;
         let settings = Settings {
@@ -273,7 +277,7 @@ impl Prepared {
         let redactor = config.redact.map(|level| Redactor::new(level, class));
         let tape = About { id: system::unique_id(window_open), session: about, tables: programs.tables(), redactor };
         let tape_at = opened.map(output::OpenedTape::begin).zip(config.output.as_deref());
-        let output = Output { tape: tape_at, flight, escalator, sync: config.sync, buffer: config.buffer };
+        let output = Output { tape: tape_at, flight, escalator, begun_for, sync: config.sync, buffer: config.buffer };
         let pipeline = Pipeline::start(programs, raised, output, tape, (settings, config.wanted()), stacks)?;
         if begun(config, &pipeline) {
             return Ok(Some((pipeline, snaps, walker)));

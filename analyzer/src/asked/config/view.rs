@@ -14,6 +14,7 @@ use systape_answers::render::out::{Out, TakesRows};
 use systape_answers::values::debuginfod::DebuginfodSources;
 use systape_answers::values::new_file::NewFile;
 use systape_answers::values::say::Verdict;
+use systape_events::families;
 
 /// The operands behind the options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,11 +62,17 @@ pub struct View {
     pub reads: fn(&Config) -> Result<Reads>,
     /// The function that answers.
     pub run: AnswerFn,
+    /// The function that answers of a tape of looks (`record --sample`), by estimates with bounds; None: the same one, which refuses a tape
+    /// without the events that it needs.
+    pub of_looks: Option<LookAnswer>,
     /// What it says of several tapes.
     pub several: Several,
     /// How it answers while the tape is written; None: it does not.
     pub follow: Option<BeginAnswer>,
 }
+
+/// Prints what looks say: the other function is about events, and rows of both are never added up.
+pub(crate) type LookAnswer = fn(&Config, &Tape, &mut Out) -> Result<Verdict>;
 
 /// Begins an answer that goes on.
 pub(crate) type BeginAnswer = for<'c> fn(&'c Config) -> Result<Box<dyn Follows + 'c>>;
@@ -296,6 +303,7 @@ impl View {
         check: |_| Ok(()),
         reads: |_| Ok(Reads::default()),
         run: AnswerFn::Prints(|_, _, _| Ok(Verdict { lost: false, bad: false })),
+        of_looks: None,
         several: Several::Each,
         follow: None,
     };
@@ -310,6 +318,14 @@ impl View {
     /// Name of the view in messages: `analyze kills`, `the listing`.
     pub fn title(&self) -> String {
         if self.name.is_empty() { "the listing".to_owned() } else { format!("'analyze {}'", self.name) }
+    }
+
+    /// The function that answers of `tape`.
+    pub(crate) fn answers(&self, tape: &Tape) -> AnswerFn {
+        match self.of_looks.filter(|_| families::is_of_looks(tape.session())) {
+            Some(run) => AnswerFn::Prints(run),
+            None => self.run,
+        }
     }
 
     /// Whether its second file is a tape it writes.

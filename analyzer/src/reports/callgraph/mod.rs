@@ -487,6 +487,11 @@ fn order(own: &Options) -> &'static str {
 fn footer(config: &Config, found: &Found<'_>, left: Left) -> Vec<String> {
     let mut lines = Vec::new();
     let total = &found.total;
+    if found.of.is_of_looks() {
+        let text =
+            "By looks: times are estimates, whose bounds 'analyze stays' has; a stack that few looks found says little";
+        lines.push(text.to_owned());
+    }
     if left.light > 0 {
         let share = percent(left.weight, found.graph.total());
         let below = if config.max_events == u64::MAX {

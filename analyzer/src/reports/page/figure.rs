@@ -15,6 +15,8 @@ pub(super) enum Kind {
     Id,
     /// A number of things.
     Count,
+    /// A number of things on average.
+    Average,
     /// Number of bytes.
     Bytes,
     /// A length of time, ns.
@@ -105,6 +107,7 @@ fn text(kind: Kind, value: f64) -> String {
         Kind::Span => span(value as u64),
         Kind::Bytes => bytes(value as u64),
         Kind::Time => format!("{:.6} s", value / 1e9),
+        Kind::Average => format!("{value:.3}"),
         Kind::Part => format!("{:.1} %", value * 100.0),
         Kind::Percent => format!("{value:.1} %"),
         Kind::Id => format!("{value:.0}"),

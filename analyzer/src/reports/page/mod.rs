@@ -62,8 +62,16 @@ pub(crate) static VIEW: View = View {
 const SLICES: u16 = 1000;
 
 /// Every family of events, for what was lost.
-const FAMILIES: [Family; 7] =
-    [Family::Syscall, Family::Process, Family::Sched, Family::Block, Family::Signal, Family::Net, Family::Sample];
+const FAMILIES: [Family; 8] = [
+    Family::Syscall,
+    Family::Process,
+    Family::Sched,
+    Family::Block,
+    Family::Signal,
+    Family::Net,
+    Family::Sample,
+    Family::Look,
+];
 
 #[derive(Debug, clap::Args)]
 struct Options {
@@ -100,7 +108,7 @@ fn run(config: &Config, tape: &Tape, file: &mut NewFile, ask: Ask<'_>, out: &mut
     // each half is about as much work, most of it passes over the tape in order of time, which keep one CPU busy
     let (charts, (findings, sums)) = parallel::both(
         || data::charts(&context, &asker, slices, &kills),
-        || (story::findings(&context, &asker), tables::all(&asker)),
+        || (story::findings(&context, &asker), tables::all(&asker, families::is_of_looks(session))),
     );
     let charts = charts?;
     let mut body = Html::default();

@@ -7,6 +7,7 @@ use super::figure::{Column, Kind, list, thousands};
 use super::html::Html;
 use super::{tables, tape_name};
 use crate::reports::{Context, losses as of_reports};
+use systape_events::families::is_of_looks;
 use systape_events::fired;
 use systape_events::values::words::{bytes, span};
 
@@ -114,7 +115,10 @@ fn facts(info: &Row, html: &mut Html) {
 pub(super) fn losses(context: &Context<'_>, html: &mut Html) {
     let loss = &context.question.loss;
     html.raw("<section id=\"losses\"><h2>Losses</h2>");
-    if loss.complete() {
+    if loss.complete() && is_of_looks(context.question.tape.session()) {
+        html.raw("<p class=\"good\">Nothing was lost. Figures are estimates by looks: in 95 of 100 cases the truth lies between the ");
+        html.raw("bounds beside them, and what no look fell into is not there.</p>");
+    } else if loss.complete() {
         html.raw("<p class=\"good\">Nothing was lost: figures are exact unless they have a mark of their own.</p>");
     } else {
         html.raw("<p class=\"bad\">Events are missing. Figures with <b>&gt;=</b> are lower bounds, with <b>&lt;=</b> upper bounds; ");
@@ -146,6 +150,10 @@ pub(super) fn findings(context: &Context<'_>, asker: &Asker<'_>) -> Html {
         let class = row.word("class").unwrap_or_default();
         html.raw("<li").attr("class", &class).raw("><span class=\"cost\">");
         match (class.as_str(), row.ns("cost_ns")) {
+            ("time", Some(_)) if row.ns("cost_lo_ns").is_some() => {
+                let [low, high] = ["cost_lo_ns", "cost_hi_ns"].map(|name| span(row.ns(name).unwrap_or(0)));
+                html.text(&format!("{low}–{high}"))
+            }
             ("time", Some(cost)) => html.text(&format!("{}{}", row.bound("cost_ns"), span(cost))),
             _ => html.text(&class),
         };

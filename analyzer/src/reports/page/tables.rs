@@ -138,12 +138,77 @@ static TABLES: &[Shown] = &[
     },
 ];
 
-/// All tables that have rows, and what the others lack.
-pub(super) fn all(asker: &Asker<'_>) -> Html {
+/// Estimates by looks, behind their keys.
+macro_rules! seen {
+    ($($key:expr),+) => {
+        &[
+            $($key,)+
+            column("threads", "Threads at once", Kind::Average),
+            column("threads_low", "at least", Kind::Average),
+            column("threads_high", "at most", Kind::Average),
+            column("time_ns", "Time", Kind::Span),
+            column("share", "Share", Kind::Part),
+            column("looks", "Looks", Kind::Count),
+            column("longest_ns", "Longest", Kind::Span),
+        ]
+    };
+}
+
+/// Those of a tape of looks, in their order.
+static OF_LOOKS: &[Shown] = &[
+    Shown {
+        id: "seen",
+        title: "What threads were in, by looks (95 % bounds)",
+        words: "stays",
+        columns: seen!(column("state", "State", Kind::Text), CALL, column("file", "On", Kind::Text)),
+    },
+    Shown {
+        id: "seen-by-process",
+        title: "By process, by looks",
+        words: "stays --by pid,state",
+        columns: seen!(column("pid", "Process", Kind::Id), COMM, column("state", "State", Kind::Text)),
+    },
+    Shown {
+        id: "longest-stays",
+        title: "The longest stays that looks found",
+        words: "stays --longest",
+        columns: &[
+            column("lasted_ns", "For", Kind::Span),
+            column("ts_ns", "Found at", Kind::Time),
+            column("pid", "Process", Kind::Id),
+            column("tid", "Thread", Kind::Id),
+            COMM,
+            column("state", "State", Kind::Text),
+            CALL,
+            column("file", "On", Kind::Text),
+            column("path", "Path", Kind::Text),
+            column("owner_tid", "Held by", Kind::Id),
+        ],
+    },
+    Shown {
+        id: "seen-locks",
+        title: "Locks that looks found threads waiting for",
+        words: "locks",
+        columns: &[
+            COMM,
+            column("pid", "Process", Kind::Id),
+            column("threads", "Threads at once", Kind::Average),
+            column("threads_low", "at least", Kind::Average),
+            column("threads_high", "at most", Kind::Average),
+            column("time_ns", "Time", Kind::Span),
+            column("longest_ns", "Longest", Kind::Span),
+            column("owner_tid", "Held by", Kind::Id),
+            column("owner_comm", "Its name", Kind::Text),
+        ],
+    },
+];
+
+/// All tables that have rows, and what the others lack; `of_looks`: of a tape of looks.
+pub(super) fn all(asker: &Asker<'_>, of_looks: bool) -> Html {
     let mut html = Html::default();
     html.raw("<section id=\"tables\"><h2>Tables</h2>");
     let mut lacking = Vec::new();
-    for shown in TABLES {
+    for shown in if of_looks { OF_LOOKS } else { TABLES } {
         let answer = asker.rows(shown.words, MOST);
         match &answer.none {
             Some(why) => lacking.push(format!("{}: {why}", shown.title)),

@@ -1,18 +1,14 @@
 //! `analyze stays --longest`: stays one by one, the longest first.
 
-use std::cmp::Reverse;
-
 use anyhow::Result;
-use rustc_hash::FxHashMap;
+use systape_answers::derive::looks::found::{FoundStay, FoundStays};
 use systape_answers::render::out::{Out, TopRows};
 use systape_answers::render::row::Row;
 use systape_answers::render::table::{Table, millis};
 use systape_answers::values::say::Verdict;
 use systape_events::values::words::escaped;
-use systape_format::model::Task;
 
-use super::read::{rows, segments};
-use super::{Context, LOOK_STAY, losses};
+use super::{Context, losses};
 
 systape_format::tables! {
     /// One row a stay that looks found, the longest first.
@@ -33,85 +29,15 @@ systape_format::tables! {
     }
 }
 
-/// A stay, of all its rows.
-#[derive(Debug)]
-struct FoundStay {
-    from: u64,
-    task: Option<Task>,
-    state: &'static str,
-    call: Option<Vec<u8>>,
-    file: Option<Vec<u8>>,
-    path: Option<Vec<u8>>,
-    lock: Option<u64>,
-    owner: Option<u64>,
-    lasted: u64,
-    looks: u64,
-    last: u64,
-    rests: bool,
-}
-
-/// Most stays in memory; with twice as many the shorter half is dropped.
-const MOST: usize = 1 << 16;
-
 /// Prints the answer: `limit` rows; `folds`: without those of threads at rest.
 pub(super) fn run(context: &mut Context<'_>, limit: usize, folds: bool, out: &mut Out) -> Result<Verdict> {
-    let (tape, scope) = (context.question.tape, &context.question.scope);
-    let span = (scope.from.max(tape.session().window_open), scope.to.min(tape.complete_until()));
-    let mut found: Vec<FoundStay> = Vec::new();
-    // by thread: its last stay
-    let mut open: FxHashMap<u32, usize> = FxHashMap::default();
-    let mut dropped = false;
-    let coverage = segments(&context.question).walk(
-        "looks",
-        |segment, dict| segment.tables(dict),
-        |_, dict, tables| {
-            for table in tables.iter().filter(|table| table.def.name == LOOK_STAY.name) {
-                for row in rows(table, dict, span) {
-                    let task = row.task.map(|(_, task)| task);
-                    if !task.map_or_else(|| scope.blamed(None, 0), |task| scope.task(task)) || (folds && row.rests()) {
-                        continue;
-                    }
-                    let utid = task.map_or(0, |task| if task.utid == 0 { task.tid } else { task.utid });
-                    let (last, seen) = (row.from + row.seen.seen, row.seen);
-                    let before = open.get(&utid).and_then(|at| found.get_mut(*at));
-                    if let Some(stay) = before.filter(|stay| !seen.first && stay.last <= row.from) {
-                        stay.lasted = stay.lasted.max(seen.lasted);
-                        stay.looks += seen.looks;
-                        stay.last = last;
-                        continue;
-                    }
-                    open.insert(utid, found.len());
-                    found.push(FoundStay {
-                        from: row.from,
-                        task: task.cloned(),
-                        state: row.state,
-                        call: row.call.map(|(name, _)| name.to_vec()),
-                        file: row.file.map(<[u8]>::to_vec),
-                        path: row.path.map(<[u8]>::to_vec),
-                        lock: row.lock,
-                        owner: row.owner,
-                        lasted: seen.lasted,
-                        looks: seen.looks,
-                        last,
-                        rests: row.rests(),
-                    });
-                }
-            }
-            if found.len() >= 2 * MOST {
-                // those that go on are kept as long as they are long
-                sort(&mut found);
-                found.truncate(MOST);
-                open.clear();
-                dropped = true;
-            }
-        },
-    );
+    let tape = context.question.tape;
+    let (FoundStays { found, dropped }, _, coverage) = FoundStays::read(&context.question, folds);
     coverage.tell(&mut context.question.loss);
-    sort(&mut found);
     context.config.shown.rows(found.len());
     losses::head(context, losses::AT_LEAST, out)?;
-    if dropped {
-        out.notes(&[format!("only the longest {MOST} of the stays are here")])?;
+    if let Some(most) = dropped {
+        out.notes(&[format!("only the longest {most} of the stays are here")])?;
     }
     let stamps = context.stamps();
     let window = tape.session().window_open;
@@ -160,8 +86,4 @@ pub(super) fn run(context: &mut Context<'_>, limit: usize, folds: bool, out: &mu
         },
     )?;
     losses::end_of_sums(context, out)
-}
-
-fn sort(found: &mut [FoundStay]) {
-    found.sort_by_key(|stay| (Reverse(stay.lasted), stay.from, stay.task.as_ref().map(|task| task.tid)));
 }

@@ -33,6 +33,7 @@ use systape_answers::derive::why::network::{self, Peers};
 use systape_answers::derive::why::programs;
 use systape_answers::derive::why::rank::{Sum, object};
 use systape_answers::derive::why::rules::{Deadlock, Death, Inputs, Stuck, Waits};
+use systape_answers::derive::why::seen::SeenWaits;
 use systape_answers::derive::why::talk::read::{Users, other_end};
 use systape_answers::derive::why::talk::together::Talked;
 use systape_answers::derive::why::talk::{For, Talker, Talks, Way};
@@ -73,6 +74,7 @@ pub(super) fn collect(
         memory: Vec::new(),
         limits: Limits::default(),
         stopped_by: BTreeMap::new(),
+        seen: SeenWaits::default(),
         whole: false,
         floor,
         length: to.saturating_sub(from),
@@ -89,6 +91,11 @@ pub(super) fn collect(
         cut |= dropped;
         inputs.ran.sort_by_key(|ran| ran.pid);
         scheduling::touched(fed.coverage, fed.unsure_until, context);
+    }
+    if recorded.contains(&Family::Look) {
+        let (seen, _, coverage) = SeenWaits::read(&context.question);
+        coverage.tell(&mut context.question.loss);
+        inputs.seen = seen;
     }
     if recorded.contains(&Family::Syscall) {
         cut |= calls(context, (&waited, &woken), &mut inputs)?;

@@ -31,6 +31,8 @@ pub(super) enum CostKind {
     Rough,
     /// The time in which somebody was in it: no more than that is saved.
     AtMost,
+    /// The time in which somebody was in it, estimated from looks.
+    Seen,
 }
 
 impl CostKind {
@@ -40,6 +42,7 @@ impl CostKind {
             Self::Saved => "saved",
             Self::Rough => "rough",
             Self::AtMost => "at_most",
+            Self::Seen => "estimate",
         }
     }
 }
@@ -246,9 +249,10 @@ fn key(ranked: &RankedFinding) -> (Vec<u8>, String, u64) {
 }
 
 /// Cost by its rule alone: the sum of times that may overlap, within the time from first to last.
-fn unmeasured(finding: Finding) -> RankedFinding {
-    let is = (finding.class == Severity::Time && finding.cost.is_some()).then_some(CostKind::AtMost);
-    RankedFinding { finding, hi: None, is, own: true }
+pub(super) fn unmeasured(finding: Finding) -> RankedFinding {
+    let kind = if finding.bars.is_some() { CostKind::Seen } else { CostKind::AtMost };
+    let is = (finding.class == Severity::Time && finding.cost.is_some()).then_some(kind);
+    RankedFinding { hi: finding.bars.map(|(_, high)| high), finding, is, own: true }
 }
 
 /// A finding with its measured cost; None: it is the subject's, and costs it nothing.

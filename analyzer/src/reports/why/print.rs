@@ -132,6 +132,9 @@ fn cost(ranked: &RankedFinding, lost: bool) -> String {
         Some(CostKind::AtMost | CostKind::Rough) => mark::ABOUT,
         _ => short,
     };
+    if let Some((low, high)) = finding.bars {
+        return format!("{}–{}", span(low), span(high));
+    }
     match ranked.hi {
         Some(hi) => format!("{mark}{}–{}", span(ns), span(hi)),
         None => format!("{mark}{}", span(ns)),

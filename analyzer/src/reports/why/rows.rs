@@ -56,7 +56,11 @@ fn budget(line: &Line, short: bool) -> impl Iterator<Item = Row<'_>> {
     let row = |level: u32, ns: u64| {
         let mut row = Row::short_if(short, &WHY);
         row.set("kind", "budget").set("level", level).set("rule", Cell::Null).set("class", Cell::Null);
-        row.set("cost_ns", ns).set("cost_hi_ns", Cell::Null).set("cost_is", Cell::Null).set("subject", true);
+        row.set("cost_ns", ns)
+            .set("cost_lo_ns", Cell::Null)
+            .set("cost_hi_ns", Cell::Null)
+            .set("cost_is", Cell::Null)
+            .set("subject", true);
         row
     };
     let end = move |mut row: Row<'static>, functions: Option<String>, text: String| {
@@ -90,7 +94,8 @@ fn member<'r>(ranked: &'r RankedFinding, of: &'r FindingMember, of_it: Option<bo
     let finding = &ranked.finding;
     let mut row = Row::short_if(short, &WHY);
     row.set("kind", "member").set("level", Cell::Null).set("rule", finding.rule).set("class", finding.class.name());
-    row.set("cost_ns", Cell::Null).set("cost_hi_ns", Cell::Null).set("cost_is", Cell::Null);
+    row.set("cost_ns", Cell::Null).set("cost_lo_ns", Cell::Null).set("cost_hi_ns", Cell::Null);
+    row.set("cost_is", Cell::Null);
     row.set("subject", of_it).set("state", Cell::Null).set("pid", finding.who.pid);
     row.set("comm", some(&finding.who.comm)).set("processes", Cell::Null);
     row.set("syscall", Some(finding.call.clone()).filter(|call| !call.is_empty())).set("object", some(&of.object));
@@ -109,12 +114,15 @@ fn finding<'r>(
     let finding = &ranked.finding;
     let cut = cut || marks.touch(finding);
     let short = finding.short || cut;
+    // what looks count is at least so much, and their time an estimate
+    let counted = finding.bars.is_some();
     let cost = short || marks.path();
     let since = |ts: u64| ts.wrapping_sub(open) as i64;
     let mut row = Row::new(&WHY);
     row.set("kind", "finding").set("level", Cell::Null);
     row.set("rule", finding.rule).set("class", finding.class.name());
-    row.bound("cost_ns", finding.cost, cost).bound("cost_hi_ns", ranked.hi, cost);
+    row.bound("cost_ns", finding.cost, cost);
+    row.bound("cost_lo_ns", finding.bars.map(|(low, _)| low), cost).bound("cost_hi_ns", ranked.hi, cost);
     row.set("cost_is", ranked.is.map(CostKind::word)).set("subject", of_it).set("state", Cell::Null);
     row.set("pid", finding.who.pid).set("comm", some(&finding.who.comm));
     row.bound("processes", finding.processes, cut);
@@ -123,7 +131,7 @@ fn finding<'r>(
     row.set("errno", Some(finding.errno).filter(|errno| !matches!(*errno, 0 | ERRNO_ANY)).map(errno_text));
     let by = finding.by.as_ref().filter(|_| !short);
     row.set("by_pid", by.and_then(|who| who.pid)).set("by_comm", by.map(|who| who.comm.clone()));
-    row.bound("count", finding.count, cut).bound("max_ns", finding.max, short);
+    row.bound("count", finding.count, cut || counted).bound("max_ns", finding.max, short || counted);
     row.bound("first_ns", finding.span.map(|(first, _)| since(first)), cut);
     row.bound("last_ns", finding.span.map(|(_, last)| since(last)), short);
     row.set("functions", Cell::Null).set("text", sentence(finding, cut)).set("command", finding.command.clone());

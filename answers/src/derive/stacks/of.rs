@@ -95,10 +95,16 @@ impl Of {
     pub fn metric(&self) -> Metric {
         match self {
             Self::Cpu | Self::OffCpu => Metric::Time,
+            of if of.is_of_looks() => Metric::Time,
             Self::Syscall | Self::Block | Self::Signal | Self::Wakeup | Self::Table(_) | Self::Timed(_) => {
                 Metric::Count
             }
         }
+    }
+
+    /// Whether its rows are stays that looks found: their times are estimates.
+    pub fn is_of_looks(&self) -> bool {
+        matches!(self, Self::Timed(name) if **name == *Family::Look.name())
     }
 
     /// Whether its events have that metric; of a name as typed, whether they may.

@@ -71,6 +71,8 @@ pub struct Finding {
     pub share: Option<(u64, u64)>,
     /// Who makes others wait is never in it himself: when he ends says nothing about what it costs.
     pub by_outsider: bool,
+    /// The cost is an estimate of looks: in 95 of 100 cases the truth lies between these, ns. What else it counts is at least so much.
+    pub bars: Option<(u64, u64)>,
     /// The cost is a lower bound although nothing is lost: a call was still open.
     pub short: bool,
     /// The process or thread.

@@ -76,6 +76,17 @@ fn stalls_are_recorded_in_full() {
         assert!(families.contains("syscall") && families.contains("sched"), "{families}");
         let comms = lab.analyze(&["-s", tape, "--by", "comm", "--format", "json"]).expect(0).json();
         assert!(comms.len() > 1, "{kind}: other programs too: {comms:?}");
+        // it says itself what it was begun for, and whose that is
+        let why = lab.analyze(&["why", tape, "--format", "json"]).expect(0).json();
+        let begun = &why[0];
+        assert_eq!(
+            (&begun["rule"], &begun["comm"]),
+            (&Value::from("begun-for"), &Value::from("stalls")),
+            "{kind}: {why:?}"
+        );
+        assert_eq!(begun["pid"], row["pid"], "{kind}");
+        let text = begun["text"].as_str().expect("a sentence");
+        assert!(text.contains(call) && text.contains(condition), "{kind}: {text}");
         if call.is_empty() {
             continue;
         }
@@ -90,6 +101,22 @@ fn stalls_are_recorded_in_full() {
             _ => {}
         }
     }
+    // reports on the looks have the exact rows of these times, and no look of them
+    let states = lab.analyze(&["states", "t.tape", "--by", "comm,state,syscall", "--format", "json"]).expect(0);
+    let said = states.stderr.matches("no look of which is counted").count();
+    assert_eq!(said, full_tapes(&lab).len(), "{}", states.stderr);
+    let rows = states.json();
+    let of = |bound: bool| -> f64 {
+        let is =
+            |row: &&Value| row["comm"] == "stalls" && row["syscall"] == "flock" && row["time_low_ns"].is_u64() == bound;
+        rows.iter().filter(is).map(|row| row["time_ns"].as_f64().expect("ns")).sum()
+    };
+    let looks = lab.analyze(&["stays", "t.tape", "--by", "comm,syscall", "--format", "json"]).expect(0).json();
+    let all = looks.iter().find(|row| row["comm"] == "stalls" && row["syscall"] == "flock").expect("its looks");
+    let all = all["time_ns"].as_f64().expect("ns");
+    // looks of that time, or the calls: the same time
+    assert!(of(true) > 0.3e9 && of(false) > 0.8e9, "{} {}", of(true), of(false));
+    assert!(((of(true) + of(false)) / all - 1.0).abs() < 0.25, "{} and {} of {all}", of(true), of(false));
     // none of the recorder's own
     let stays = lab.analyze(&["stays", "t.tape", "--by", "comm", "--format", "json"]);
     let stays = stays.expect(0).json();

@@ -83,11 +83,35 @@ fn estimates_lie_within_their_bars() {
     let families: Vec<&str> =
         info["families"].as_array().expect("families").iter().map(|name| name.as_str().expect("a name")).collect();
     assert_eq!(families, ["process", "signal", "look", "sample"]);
-    for report in [&["states"][..], &["locks"], &["offcpu"], &["--summary"], &["top"]] {
+    for report in [&["path"][..], &["offcpu"], &["--summary"], &["top", "--hist"]] {
         let refused = lab.analyze(&[report, &["t.tape"]].concat());
-        assert!(refused.code() != 0 && refused.stderr.contains("analyze stays"), "{report:?}: {refused:?}");
+        assert!(refused.code() != 0 && refused.stderr.contains("looks"), "{report:?}: {refused:?}");
     }
-    assert!(lab.analyze(&["why", "t.tape"]).text().contains("analyze stays"));
+    // other reports say the same by the same looks
+    let states = lab.analyze(&["states", "t.tape", "--by", "comm,state", "--format", "json"]).expect(0).json();
+    assert_eq!(states, rows);
+    let locks = lab.analyze(&["locks", "t.tape", "--format", "json"]).expect(0).json();
+    let mutex = estimate(&locks, |row| row["comm"] == "mutex" && row["owner_tid"].is_u64());
+    near("the lock", truth["mutex"][0], mutex);
+    let why = lab.analyze(&["why", "t.tape", "--format", "json"]).expect(0).json();
+    let found = |comm: &str, call: &str| {
+        let is = |row: &&Value| row["rule"] == "seen-waiting" && row["comm"] == comm && row["syscall"] == call;
+        why.iter().find(is).unwrap_or_else(|| panic!("{comm} {call}: {why:?}"))
+    };
+    for (comm, call) in [("vfork", "vfork"), ("mutex", "futex")] {
+        let row = found(comm, call);
+        let [low, time, high] = ["cost_lo_ns", "cost_ns", "cost_hi_ns"].map(|name| row[name].as_f64().expect(name));
+        near(call, truth[comm][0], [time, low, high]);
+        let command = row["command"].as_str().expect("a command");
+        let words: Vec<&str> = command.split(' ').chain(["t.tape"]).collect();
+        assert!(lab.analyze(&words).text().contains(call), "{command}");
+    }
+    assert!(!why.iter().any(|row| row["comm"] == "pipe"), "a read of a pipe is rest: {why:?}");
+    // at one instant each of its threads is in one thing
+    let at = lab.analyze(&["states", "t.tape", "--at", "50%", "--format", "json"]).expect(0).json();
+    let certain: Vec<&Value> = at.iter().filter(|row| row["is"] == "certain").collect();
+    let tids: std::collections::BTreeSet<u64> = certain.iter().map(|row| row["tid"].as_u64().expect("tid")).collect();
+    assert!(!certain.is_empty() && tids.len() == certain.len(), "{at:?}");
     // stacks stand for their looks
     let graph = lab.analyze(&["callgraph", "t.tape", "--of", "look", "--format", "json"]).expect(0).json();
     assert!(graph.iter().any(|row| row.to_string().contains("futex_wait")), "{:?}", graph.first());

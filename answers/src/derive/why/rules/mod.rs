@@ -19,6 +19,9 @@ mod pipes;
 mod program_storm;
 mod retransmits;
 mod retries;
+mod seen_hung;
+mod seen_queued;
+mod seen_waiting;
 mod slow_calls;
 mod slow_disk;
 mod stopped;
@@ -43,6 +46,7 @@ use super::programs::ProgramRuns;
 use super::rank::Sum;
 use super::talk::together::{Talked, Together};
 use crate::derive::waits::{JudgedFutex, Kind, Named, Threads, other_word};
+use crate::derive::why::seen::SeenWaits;
 use systape_events::values::parallel;
 
 /// Waits for one futex of a process.
@@ -221,6 +225,8 @@ pub struct Inputs {
     pub limits: Limits,
     /// Who stopped a process by a signal, by the pid of that.
     pub stopped_by: BTreeMap<u32, Who>,
+    /// What looks found threads waiting for.
+    pub seen: SeenWaits,
     /// Every call of every process is there, and the whole recording is looked at.
     pub whole: bool,
     /// The least cost of a finding.
@@ -261,6 +267,9 @@ impl Inputs {
             self.peers.len(),
             self.memory.len(),
             self.limits.len(),
+            self.seen.waits.len(),
+            self.seen.queues.len(),
+            self.seen.ran.len(),
         ];
         self.calls.len() + self.futexes.len() + ran + others.iter().sum::<usize>()
     }
@@ -274,7 +283,7 @@ impl Inputs {
         let floor = Floor::of(length, None);
         let (calls, futexes, ran, programs, deaths) = Default::default();
         let (disks, peers, memory, deadlocks, talked, lookups, limits) = Default::default();
-        let stopped_by = BTreeMap::new();
+        let (stopped_by, seen) = Default::default();
         Self {
             deadlocks,
             talked,
@@ -289,6 +298,7 @@ impl Inputs {
             memory,
             limits,
             stopped_by,
+            seen,
             whole: true,
             floor,
             length,
@@ -363,6 +373,9 @@ pub const RULES: &[WhyRule] = &[
     stopped::RULE,
     cpu_wait::RULE,
     stuck::RULE,
+    seen_hung::RULE,
+    seen_waiting::RULE,
+    seen_queued::RULE,
     slow_disk::RULE,
     retransmits::RULE,
     memory::RULE,

@@ -1,0 +1,1 @@
+callgraph --of look looks.tape

@@ -1,0 +1,1 @@
+states --at 0.35 --format json looks.tape

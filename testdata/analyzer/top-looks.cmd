@@ -1,0 +1,1 @@
+top --by comm,peer looks.tape
