@@ -147,7 +147,7 @@ fn answer(config: &Config, confined: bool, write: WriteTables) -> Result<Verdict
         #[cfg(unix)]
         return match client {
             ServedTo::Model => mcp::serve(config, confined),
-            ServedTo::Browser => cli_open::serve(config),
+            ServedTo::Browser => cli_open::serve(config, confined),
         };
         #[cfg(not(unix))]
         anyhow::bail!("'analyze {}' serves others ({client:?}), and nobody can be served from here", config.view.name);
