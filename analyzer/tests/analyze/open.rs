@@ -120,7 +120,10 @@ fn perfettos_page_gets_the_trace_once() {
         ("HEAD", path, origin, "200 OK"),
     ] {
         let (head, body) = get(method, path, more);
-        assert!(head.starts_with(&format!("HTTP/1.1 {status}\r\n")) && body.is_empty(), "{method} {path} {more}: {head}");
+        assert!(
+            head.starts_with(&format!("HTTP/1.1 {status}\r\n")) && body.is_empty(),
+            "{method} {path} {more}: {head}"
+        );
         assert_eq!(head.contains("Access-Control-Allow-Origin: https://ui.perfetto.dev\r\n"), status.starts_with('2'));
     }
     let (head, body) = get("GET", path, origin);
