@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `frames` | tables as typed columns, for `analyze-sql`, Python and `analyze export arrow` |
 //! | `cli` | reads the command line, opens the tape, calls a view; says why an answer is empty |
+//! | `tui` | a tape in a terminal: answers of views as screens |
 //! | `reports` | one file a report, each with its [`View`](exercise::View) |
 //! | `asked` | the command line as typed and settled; what a view is |
 //! | `import` | makes tapes of logs that other programs wrote |
@@ -25,6 +26,8 @@ mod cli;
 pub mod frames;
 mod import;
 mod reports;
+#[cfg(unix)]
+mod tui;
 
 #[cfg(unix)]
 pub use cli::mcp::sql::{SQL_STARTER, run_sql_starter};

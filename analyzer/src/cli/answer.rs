@@ -165,6 +165,25 @@ fn pass(
     }
 }
 
+/// Reads a command line of `words` (`["trace", "-e", "openat"]`) about the tape `file`, for an answer of text without colours, or of rows.
+///
+/// # Errors
+/// It is none, or names another tape.
+#[cfg(unix)]
+pub(crate) fn config_of(words: &[String], file: &Path, text: bool) -> Result<Config> {
+    let form: &[&str] = if text { &["--color", "never"] } else { &["--format", "json"] };
+    let typed = std::iter::once("analyze").chain(words.iter().map(String::as_str)).chain(form.iter().copied());
+    let typed: Vec<OsString> = typed.chain(["-i"]).map(OsString::from).chain([file.as_os_str().to_owned()]).collect();
+    let asked = parse::parse(crate::cli::card::without_trace(typed)).map_err(|stop| match stop {
+        Stop::Usage(why) => anyhow!(BadUsage(why)),
+        Stop::Printed(_) => anyhow!(BadUsage("it asks for help".to_owned())),
+    })?;
+    if asked.has_operands() {
+        bail!(BadUsage(format!("'{}' names another tape", words.join(" "))));
+    }
+    asked.config()
+}
+
 /// For the listing of a whole tape that a trigger began: what fired, and where to look.
 fn triggered(config: &Config, tape: &Tape) -> Option<String> {
     if !config.view.name.is_empty() || config.format != Format::Text || config.filters.time != (None, None) {

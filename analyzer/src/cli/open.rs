@@ -1,24 +1,23 @@
-//! Serves the viewer and one tape on 127.0.0.1, until the process ends.
+//! Serves the viewer and one tape on 127.0.0.1, until the process ends; or a trace of the tape, once, for Perfetto's page ([`perfetto`]).
 //!
 //! Two addresses are answered: the page and the tape, both below a word that nobody can guess, so that neither other users nor pages of
-//! other sites get the tape; and only requests that name exactly this host and port, so that no name of a foreign site that points here is
-//! taken for it. Requests are short, few at a time, and read with a limit of time. The tape is not parsed: that is done by the page.
+//! other sites get the tape; and only requests that name exactly this host and port ([`http`]), so that no name of a foreign site that points
+//! here is taken for it. The tape is not parsed: that is done by the page.
+
+mod http;
+mod perfetto;
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 
+use self::http::{AskedPath, encoded, head, is_same, request};
 use crate::asked::config::Config;
-use crate::reports::info::hex;
-use crate::reports::repair::random_id;
+use crate::reports::open::Options;
 use systape_answers::render::form::Format;
 use systape_answers::render::out::Out;
 use systape_answers::values::output::line;
@@ -29,41 +28,43 @@ use systape_answers::values::spool::STDIN;
 const VARIABLE: &str = "SYSTAPE_VIEWER";
 /// Most bytes of the viewer.
 const LARGEST_PAGE: u64 = 16 << 20;
-/// Most bytes of a request without its body, which none has.
-const LONGEST_REQUEST: usize = 8 << 10;
-/// Most connections at a time.
-const CONNECTIONS: usize = 16;
-/// How long a browser may take to ask, and to take a piece of the answer.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Bytes of the tape that are sent at a time.
+/// Bytes of a file that are sent at a time.
 const PIECE: usize = 1 << 18;
 /// What the page's policy says of connections, and what it says where the tape comes from one.
 const POLICY: [&str; 2] = ["connect-src 'none'", "connect-src 'self'"];
 
-/// Serves the tape of `config` to a browser.
+/// Serves the tape of `config` to a browser; `confined`: what reads it is in the sandbox.
 ///
 /// # Errors
 /// There is no viewer, the tape cannot be read, or no port can be had.
-pub(super) fn serve(config: &Config) -> Result<Verdict> {
+pub(super) fn serve(config: &Config, confined: bool) -> Result<Verdict> {
     if config.file == Path::new(STDIN) {
         bail!("a browser may ask more than once: save the tape to a file");
     }
     super::answer::check_name(&config.file)?;
+    if config.own::<Options>()?.perfetto {
+        return perfetto::serve(&config.file, confined);
+    }
     let shown = || config.file.display().to_string();
     let tape = File::open(&config.file).with_context(shown)?;
     let name = config.file.file_name().map_or_else(|| "tape".into(), |name| name.to_string_lossy());
     let length = tape.metadata().with_context(shown)?.len();
     let page = page(std::env::var_os(VARIABLE).map(PathBuf::from), std::env::current_exe().ok())?;
-    let listener =
-        TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).context("cannot listen on 127.0.0.1")?;
+    let listener = listen(0).context("cannot listen on 127.0.0.1")?;
     let host = listener.local_addr()?.to_string();
-    let token = token()?;
+    let token = http::token()?;
     let mut out = Out::stdout(Format::Text)?;
     line(&mut out, &format!("http://{host}/{token}/"))?;
     out.end()?;
     complain("serves the tape to a browser on this machine; Ctrl-C ends it");
     let served = Served { host, token, page, tape, length, name: name.into_owned() };
-    served.accept(&listener)
+    http::accept(&listener, move |stream| served.answer(stream));
+    Ok(Verdict::default())
+}
+
+/// Listens on `port` of this machine alone; 0: any that is free.
+fn listen(port: u16) -> io::Result<TcpListener> {
+    TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
 }
 
 /// The page of the viewer: of the file that is named, else of the first that is there beside the program `this`.
@@ -89,11 +90,6 @@ fn page(named: Option<PathBuf>, this: Option<PathBuf>) -> Result<String> {
     Ok(text.replacen(POLICY[0], POLICY[1], 1))
 }
 
-/// A word that nobody can guess.
-fn token() -> Result<String> {
-    Ok(hex(&random_id().context("no random address")?))
-}
-
 /// What a browser gets.
 #[derive(Debug)]
 struct Served {
@@ -107,6 +103,22 @@ struct Served {
     name: String,
 }
 
+/// Sends the first `length` bytes of `file`.
+fn send(file: &File, length: u64, stream: &mut TcpStream) -> io::Result<()> {
+    let mut piece = vec![0; PIECE];
+    let mut sent = 0;
+    while sent < length {
+        let wanted = (length - sent).min(PIECE as u64) as usize;
+        let read = file.read_at(&mut piece[..wanted], sent)?;
+        if read == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        stream.write_all(&piece[..read])?;
+        sent += read as u64;
+    }
+    Ok(())
+}
+
 /// What a browser asks for.
 #[derive(Debug, PartialEq, Eq)]
 enum BrowserAsks {
@@ -117,33 +129,7 @@ enum BrowserAsks {
 }
 
 impl Served {
-    /// Answers connections, each in a thread, for as long as there are any.
-    fn accept(self, listener: &TcpListener) -> Result<Verdict> {
-        let served = Arc::new(self);
-        let open = Arc::new(AtomicUsize::new(0));
-        for stream in listener.incoming() {
-            let Ok(stream) = stream else { continue };
-            if open.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS {
-                // it is closed, and the browser asks again
-                open.fetch_sub(1, Ordering::Relaxed);
-                continue;
-            }
-            let (served, count) = (Arc::clone(&served), Arc::clone(&open));
-            let work = move || {
-                // who hangs up has enough
-                let _ = served.answer(stream);
-                count.fetch_sub(1, Ordering::Relaxed);
-            };
-            if thread::Builder::new().name("browser".to_owned()).spawn(work).is_err() {
-                open.fetch_sub(1, Ordering::Relaxed);
-            }
-        }
-        Ok(Verdict::default())
-    }
-
     fn answer(&self, mut stream: TcpStream) -> io::Result<()> {
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
         let Some(request) = request(&mut stream)? else { return Ok(()) };
         match self.asked(&request) {
             BrowserAsks::Page => {
@@ -154,84 +140,23 @@ impl Served {
             BrowserAsks::Tape => {
                 let name = format!("X-Tape-Name: {}\r\n", encoded(&self.name));
                 stream.write_all(head("200 OK", "application/octet-stream", self.length, &name).as_bytes())?;
-                self.send_tape(&mut stream)
+                send(&self.tape, self.length, &mut stream)
             }
             BrowserAsks::Refused(status) => stream.write_all(head(status, "text/plain", 0, "").as_bytes()),
         }
     }
 
-    fn send_tape(&self, stream: &mut TcpStream) -> io::Result<()> {
-        let mut piece = vec![0; PIECE];
-        let mut sent = 0;
-        while sent < self.length {
-            let wanted = (self.length - sent).min(PIECE as u64) as usize;
-            let read = self.tape.read_at(&mut piece[..wanted], sent)?;
-            if read == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            stream.write_all(&piece[..read])?;
-            sent += read as u64;
-        }
-        Ok(())
-    }
-
     /// What `request`, a whole head, is answered with.
     fn asked(&self, request: &str) -> BrowserAsks {
-        let mut lines = request.split("\r\n");
-        let first: Vec<&str> = lines.next().unwrap_or_default().split(' ').collect();
-        let [method, path, "HTTP/1.1" | "HTTP/1.0"] = first[..] else { return BrowserAsks::Refused("400 Bad Request") };
-        let hosts = lines.filter_map(|line| line.split_once(':')).filter(|(name, _)| name.eq_ignore_ascii_case("host"));
-        let hosts: Vec<&str> = hosts.map(|(_, host)| host.trim()).collect();
-        if hosts != [self.host.as_str()] {
-            return BrowserAsks::Refused("403 Forbidden");
-        }
-        if method != "GET" {
-            return BrowserAsks::Refused("405 Method Not Allowed");
-        }
-        let below = path.strip_prefix('/').and_then(|path| path.split_once('/'));
-        match below {
-            Some((token, "")) if is_same(token, &self.token) => BrowserAsks::Page,
-            Some((token, "tape")) if is_same(token, &self.token) => BrowserAsks::Tape,
-            _ => BrowserAsks::Refused("404 Not Found"),
+        match http::asked(request, &self.host) {
+            Err(status) => BrowserAsks::Refused(status),
+            Ok(asked) if asked.method != "GET" => BrowserAsks::Refused("405 Method Not Allowed"),
+            Ok(asked) if !is_same(asked.token, &self.token) => BrowserAsks::Refused("404 Not Found"),
+            Ok(AskedPath { rest: "", .. }) => BrowserAsks::Page,
+            Ok(AskedPath { rest: "tape", .. }) => BrowserAsks::Tape,
+            Ok(_) => BrowserAsks::Refused("404 Not Found"),
         }
     }
-}
-
-/// Whether both are the same; how long that takes does not say where they differ.
-fn is_same(one: &str, other: &str) -> bool {
-    one.len() == other.len() && one.bytes().zip(other.bytes()).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
-}
-
-/// The head of a request; None: it ends before, or is too long.
-fn request(stream: &mut impl Read) -> io::Result<Option<String>> {
-    let mut bytes = Vec::new();
-    let mut piece = [0; 1024];
-    while !bytes.ends_with(b"\r\n\r\n") {
-        let read = stream.read(&mut piece)?;
-        bytes.extend_from_slice(&piece[..read]);
-        if read == 0 || bytes.len() > LONGEST_REQUEST {
-            return Ok(None);
-        }
-    }
-    Ok(String::from_utf8(bytes).ok())
-}
-
-/// The head of an answer, with `more` lines.
-fn head(status: &str, kind: &str, length: u64, more: &str) -> String {
-    format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n{more}Cache-Control: no-store\r\n\
-         X-Content-Type-Options: nosniff\r\nX-Frame-Options: DENY\r\nReferrer-Policy: no-referrer\r\n\
-         Cross-Origin-Resource-Policy: same-origin\r\nCross-Origin-Opener-Policy: same-origin\r\nConnection: close\r\n\r\n"
-    )
-}
-
-/// `text` as a value of a header: what is no letter or digit as `%XX`.
-fn encoded(text: &str) -> String {
-    let one = |byte: u8| match byte {
-        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'.' | b'-' | b'_' => char::from(byte).to_string(),
-        _ => format!("%{byte:02X}"),
-    };
-    text.bytes().map(one).collect()
 }
 
 #[cfg(test)]
@@ -264,19 +189,6 @@ mod tests {
         }
         assert_eq!(ask("POST /0123abcd/tape HTTP/1.1", &here), BrowserAsks::Refused("405 Method Not Allowed"));
         assert_eq!(ask("GET /0123abcd/tape", &here), BrowserAsks::Refused("400 Bad Request"));
-    }
-
-    #[test]
-    fn requests_are_bounded() {
-        let mut endless = io::repeat(b'a');
-        assert_eq!(request(&mut endless).unwrap(), None);
-        assert_eq!(request(&mut &b"GET / HTTP/1.1\r\n"[..]).unwrap(), None);
-        assert_eq!(request(&mut &b"GET / HTTP/1.1\r\n\r\n"[..]).unwrap().as_deref(), Some("GET / HTTP/1.1\r\n\r\n"));
-    }
-
-    #[test]
-    fn a_name_stays_in_its_header() {
-        assert_eq!(encoded("a b\r\nX: ä.tape"), "a%20b%0D%0AX%3A%20%C3%A4.tape");
     }
 
     #[test]

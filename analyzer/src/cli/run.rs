@@ -25,6 +25,8 @@ use crate::cli::several;
 use crate::cli::views;
 #[cfg(unix)]
 use crate::cli::{mcp, open as cli_open};
+#[cfg(unix)]
+use crate::tui;
 use systape_answers::render::form::Format;
 use systape_answers::render::out::Out;
 use systape_answers::values::bad_usage::BadUsage;
@@ -147,7 +149,16 @@ fn answer(config: &Config, confined: bool, write: WriteTables) -> Result<Verdict
         #[cfg(unix)]
         return match client {
             ServedTo::Model => mcp::serve(config, confined),
-            ServedTo::Browser => cli_open::serve(config),
+            ServedTo::Browser => cli_open::serve(config, confined),
+            ServedTo::Terminal => {
+                tui::check(config)?;
+                check_name(&config.file)?;
+                if confined {
+                    let needs = RemainingRights::of(config, std::iter::empty())?;
+                    sandbox::enter(&RemainingRights { terminal: true, ..needs });
+                }
+                tui::run(config, answer::config_of)
+            }
         };
         #[cfg(not(unix))]
         anyhow::bail!("'analyze {}' serves others ({client:?}), and nobody can be served from here", config.view.name);

@@ -34,6 +34,8 @@ pub struct RemainingRights {
     pub make: Vec<PathBuf>,
     /// Directories to read recursively, by a second process of this program: `--debug-dir`. Empty = no other process.
     pub search: Vec<PathBuf>,
+    /// A terminal whose settings may be changed, and whose keys are waited for.
+    pub terminal: bool,
 }
 
 /// Where distributions put debug files; the reader of symbols searches there too.
@@ -60,6 +62,7 @@ impl RemainingRights {
             clear: new.iter().map(|file| file.dir().to_owned()).collect(),
             make: Vec::new(),
             search: reads.search.into_iter().chain(debug).collect(),
+            terminal: false,
         })
     }
 

@@ -73,6 +73,7 @@ pub static VIEWS: &[&View] = &[
     &reports::merge::VIEW,
     &reports::mcp::VIEW,
     &reports::open::VIEW,
+    &reports::tui::VIEW,
 ];
 
 /// Reports by the question that brings somebody to them, each with what it answers in a line: the order of help.
@@ -85,6 +86,7 @@ pub(crate) const QUESTIONS: &[(&str, &[(&str, &str)])] = &[
             ("requests", "how long servers took to answer, and the slowest answers"),
             ("rate", "how many calls began when, as a line over time"),
             ("report", "all of it as a page for a browser, in one file"),
+            ("tui", "the tape in this terminal: processes, all calls, lanes of threads"),
             ("open", "the tape in a browser: every report, a time line, all calls"),
         ],
     ),

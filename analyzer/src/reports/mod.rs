@@ -48,6 +48,7 @@ mod timed;
 pub(crate) mod tools;
 pub(crate) mod top;
 pub(crate) mod traced;
+pub(crate) mod tui;
 pub(crate) mod why;
 
 use anyhow::Result;

@@ -3,7 +3,7 @@
 
 use anyhow::{Result, bail};
 
-use crate::asked::config::view::{AnswerFn, ServedTo, View};
+use crate::asked::config::view::{AnswerFn, Own, ServedTo, View};
 use crate::asked::config::{Config, refuse};
 use systape_answers::render::form::Format;
 
@@ -11,14 +11,22 @@ use systape_answers::render::form::Format;
 pub(crate) static VIEW: View = View {
     name: "open",
     about: "Opens a tape in the viewer: serves its page to a browser on this machine, and prints the address",
+    own: Own::of::<Options>(),
     examples: [
         ("analyze open app.tape", "an address for a browser; Ctrl-C ends it"),
-        ("SYSTAPE_VIEWER=systape.html analyze open app.tape", "with a viewer that is somewhere else"),
+        ("analyze open --perfetto app.tape", "the same with ui.perfetto.dev, which draws it in the browser"),
     ],
     check,
     run: AnswerFn::Serves(ServedTo::Browser),
     ..View::PLAIN
 };
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// Open the trace of 'analyze export perfetto' in ui.perfetto.dev, which draws it in the browser and uploads nothing
+    #[arg(long)]
+    pub perfetto: bool,
+}
 
 fn check(config: &Config) -> Result<()> {
     if config.format != Format::Text {

@@ -60,4 +60,5 @@ mod tables;
 mod tapes;
 mod terminal;
 mod top;
+mod tui;
 mod why;

@@ -1,4 +1,4 @@
-//! `analyze open` as a browser asks it: the page, the tape, and nothing else.
+//! `analyze open` as a browser asks it: the page, the tape, and nothing else; or the trace, once, by Perfetto's page alone.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -84,4 +84,53 @@ fn what_cannot_be_opened_is_said() {
     assert!(said(&page, &tape).contains("other.html is not the viewer: 'make viewer' makes"), "{}", said(&page, &tape));
     assert!(said(&place.path("none.html"), &tape).contains("none.html cannot be read"));
     assert!(said(&page, &place.path("none.tape")).contains("none.tape: no such file"));
+}
+
+#[test]
+fn perfettos_page_gets_the_trace_once() {
+    let place = Place::new();
+    let tape = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/tapes/mix-1.5.tape");
+    let mut command = Command::new(program());
+    command.args(["open", "--perfetto"]).arg(&tape).env("TMPDIR", place.path(""));
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut server = Server(child);
+    let mut link = String::new();
+    BufReader::new(server.0.stdout.take().unwrap()).read_line(&mut link).unwrap();
+    if link.is_empty() {
+        let mut said = String::new();
+        server.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert!(said.contains("loads from port 9001 of this machine alone"), "{said}");
+        eprintln!("SKIPPED: another program has port 9001");
+        return;
+    }
+    assert_eq!(fs::read_dir(place.path("")).unwrap().count(), 0, "the trace has no name any more");
+    let here = link.trim_end().strip_prefix("https://ui.perfetto.dev/#!/?url=http://").unwrap();
+    let (host, path) = here.split_once('/').unwrap();
+    assert!(host == "127.0.0.1:9001" && path.ends_with("/mix-1_5.pftrace"), "{link}");
+    let origin = "Origin: https://ui.perfetto.dev\r\n";
+    let get = |method: &str, path: &str, more: &str| {
+        ask(host, &format!("{method} /{path} HTTP/1.1\r\nHost: {host}\r\n{more}\r\n"))
+    };
+    for (method, path, more, status) in [
+        ("GET", path, "", "403 Forbidden"),
+        ("GET", path, "Origin: https://example.com\r\n", "403 Forbidden"),
+        ("GET", "0123/mix-1_5.pftrace", origin, "404 Not Found"),
+        ("POST", path, origin, "405 Method Not Allowed"),
+        ("OPTIONS", path, origin, "204 No Content"),
+        ("HEAD", path, origin, "200 OK"),
+    ] {
+        let (head, body) = get(method, path, more);
+        assert!(
+            head.starts_with(&format!("HTTP/1.1 {status}\r\n")) && body.is_empty(),
+            "{method} {path} {more}: {head}"
+        );
+        assert_eq!(head.contains("Access-Control-Allow-Origin: https://ui.perfetto.dev\r\n"), status.starts_with('2'));
+    }
+    let (head, body) = get("GET", path, origin);
+    assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())), "{head}");
+    assert!(server.0.wait().unwrap().success(), "it ends when the page has the trace");
+    let file = place.path("own.pftrace");
+    let own = Command::new(program()).args(["export", "perfetto", "-o"]).args([&file, &tape]).status().unwrap();
+    assert!(own.success());
+    assert_eq!(body, fs::read(&file).unwrap());
 }

@@ -209,7 +209,8 @@ fn taken(view: &View) -> Vec<String> {
 fn every_option_of_every_view_has_an_effect() {
     // what they write is compared in tests/heavy/cut.rs and tests/analyze/import.rs; what a client is told in tests/analyze/mcp.rs, what a
     // browser gets in open.rs
-    let views = || VIEWS.iter().filter(|view| !["cut", "merge", "import strace", "mcp", "open"].contains(&view.name));
+    let views =
+        || VIEWS.iter().filter(|view| !["cut", "merge", "import strace", "mcp", "open", "tui"].contains(&view.name));
     let plain = views().map(|view| (*view, String::new()));
     let forms = views().flat_map(|view| ["json", "csv"].map(|form| (*view, format!("--format {form}"))));
     let view = |name: &str| *VIEWS.iter().find(|view| view.name == name).expect("a view");

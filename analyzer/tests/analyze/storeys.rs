@@ -47,7 +47,7 @@ const STOREYS: [(&str, &str); 14] = [
          call_files moved scan",
     ),
     ("answers", "values render derive catalogue lines keys calls"),
-    ("analyzer", "import asked reports cli frames"),
+    ("analyzer", "import asked reports tui cli frames"),
     ("sql", "bounds columns exact headings out plan args check tables export pairs texts engine query"),
     ("e2e", "blocks call elf lab rows sockets disk more probes stacks strace damage facts"),
     (

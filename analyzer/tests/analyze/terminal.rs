@@ -198,6 +198,7 @@ fn every_report_fits_every_width() {
             "assert",
             "mcp",
             "open",
+            "tui",
             "import strace",
         ];
         assert!(

@@ -106,6 +106,7 @@ pub const WORDS: &[(&str, &str, &str)] = &[
     ("by", "", "--by comm"),
     ("level", "--level all", "--level paths"),
     ("redact", "", "--redact=paths"),
+    ("perfetto", "", "--perfetto"),
     ("floor", "", "--floor 0"),
     ("when", "", "--when"),
     ("expand", "--floor 0", "--expand"),

@@ -53,6 +53,14 @@ pub trait TakesRows: Send {
         Err(io::Error::other("this answer has lines that are no rows"))
     }
 
+    /// Takes lines of text that begin at the end `from` in what was written before, with the time and the end of each.
+    ///
+    /// # Errors
+    /// As those of [`Self::lines`].
+    fn timed(&mut self, bytes: &[u8], _marks: &[(u64, usize)], _from: usize) -> io::Result<()> {
+        self.lines(bytes)
+    }
+
     /// Takes what is said beside the rows: losses, and what the answer does not hold.
     fn note(&mut self, _text: &str) {}
 }
@@ -197,6 +205,11 @@ impl<'r> Out<'r> {
         Self::new(Format::Json, To::Values(rows))
     }
 
+    /// Who takes the lines of text as they are printed; rows of the same answer are never handed over.
+    pub fn lines_to(rows: &'r mut dyn TakesRows) -> Self {
+        Self::new(Format::Text, To::Values(rows))
+    }
+
     fn new(format: Format, to: To<'r>) -> Self {
         Self { format, name: String::new(), label: TapeLabel::default(), head: None, shown: Shown::default(), to }
     }
@@ -295,7 +308,7 @@ impl<'r> Out<'r> {
     /// Who takes values, if it goes there.
     pub fn taker(&mut self) -> Option<&mut dyn TakesRows> {
         match &mut self.to {
-            To::Values(rows) => Some(*rows),
+            To::Values(rows) if self.format != Format::Text => Some(*rows),
             _ => None,
         }
     }
@@ -423,7 +436,11 @@ impl Write for Out<'_> {
 
 impl TimedLines for Out<'_> {
     fn lines(&mut self, bytes: &[u8], marks: &[(u64, usize)], from: usize) -> io::Result<()> {
-        let To::Merged(pieces) = &self.to else { return self.write_all(bytes) };
+        let pieces = match &mut self.to {
+            To::Merged(pieces) => pieces,
+            To::Values(rows) if self.format == Format::Text => return rows.timed(bytes, marks, from),
+            _ => return self.write_all(bytes),
+        };
         let marks = marks.iter().map(|(time, end)| (*time, end - from)).collect();
         send(pieces, ListingPiece::Lines(Part { bytes: bytes.to_vec(), marks }))
     }

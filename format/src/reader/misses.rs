@@ -27,6 +27,7 @@ pub struct Miss {
 #[non_exhaustive]
 pub struct Misses {
     any: AtomicBool,
+    given_up: AtomicBool,
     /// By kind and number: the miss, and whether the user was told.
     list: Mutex<BTreeMap<(u16, u32), (Miss, bool)>>,
 }
@@ -49,6 +50,16 @@ impl Misses {
         let miss = || (Miss { kind, number, why: error.to_string() }, false);
         self.list().entry((kind.raw(), number)).or_insert_with(miss);
         self.any.store(true, Ordering::Release);
+    }
+
+    /// Has every read of a segment fail from now on: whoever waits for an answer from the tape, in another thread, has given it up.
+    pub fn give_up(&self) {
+        self.given_up.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the tape was given up.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.given_up.load(Ordering::Relaxed)
     }
 
     /// Whether every requested block so far could be read.

@@ -66,6 +66,8 @@ impl<'a> Segment<'a> {
 
     fn read<R>(&self, kind: BlockKind, f: impl FnOnce(&Header, &Message<'_>) -> Result<R>) -> Result<Option<R>> {
         let read = match self.blocks.places.iter().find(|p| p.kind == kind) {
+            // nobody sees the answer
+            _ if self.tape.misses.is_given_up() => Err(self.lost(kind)),
             Some(place) => payload::read(&self.tape.source, place, &self.tape.tape_id, self.info.segment, f).map(Some),
             None if self.has(kind) => Err(self.lost(kind)),
             None => Ok(None),

@@ -194,6 +194,8 @@ pub enum ServedTo {
     Model,
     /// A browser on this machine ([`crate::cli::open`]).
     Browser,
+    /// Somebody at this terminal (`crate::tui`).
+    Terminal,
 }
 
 /// What a view reads besides its operands.

@@ -363,7 +363,6 @@ const REPORTS: &systape_abi::Habits = &[
             "view",
             "viewer",
             "gui",
-            "tui",
             "page",
             "html",
             "web",

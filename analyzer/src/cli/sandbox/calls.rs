@@ -48,6 +48,11 @@ fn allowed(needs: &RemainingRights) -> SandboxResult<SandboxRules> {
         #[cfg(target_arch = "x86_64")]
         any(&[libc::SYS_mkdir, libc::SYS_unlink, libc::SYS_rename]);
     }
+    if needs.terminal {
+        any(&[libc::SYS_ppoll]);
+        #[cfg(target_arch = "x86_64")]
+        any(&[libc::SYS_poll]);
+    }
     if needs.search.is_empty() {
         rules.extend(alone()?);
     } else {
@@ -55,7 +60,11 @@ fn allowed(needs: &RemainingRights) -> SandboxResult<SandboxRules> {
         #[cfg(target_arch = "x86_64")]
         any(&SECOND_PROCESS_X86_64);
     }
-    for (nr, values) in [(libc::SYS_fcntl, &FCNTL[..]), (libc::SYS_ioctl, &IOCTL), (libc::SYS_flock, &FLOCK)] {
+    let mut ioctls = IOCTL.to_vec();
+    if needs.terminal {
+        ioctls.extend(SETTINGS);
+    }
+    for (nr, values) in [(libc::SYS_fcntl, &FCNTL[..]), (libc::SYS_ioctl, &ioctls), (libc::SYS_flock, &FLOCK)] {
         let one_of = values.iter().map(|&value| rule(1, SeccompCmpOp::Eq, value));
         rules.insert(nr, one_of.collect::<SandboxResult<_>>()?);
     }
@@ -116,6 +125,15 @@ const IOCTL: [u64; 5] = [
     libc::TIOCGWINSZ as u64,
     libc::FIONBIO as u64,
     libc::FIOCLEX as u64,
+];
+
+/// Changes of a terminal's settings, after what is written was sent or at once.
+#[allow(clippy::unnecessary_cast, reason = "musl's constants are ints")]
+const SETTINGS: [u64; 4] = [
+    libc::TCSETS as u64,
+    libc::TCSETSW as u64,
+    0x402c_542b, // TCSETS2 and TCSETSW2, glibc 2.42's tcsetattr
+    0x402c_542c,
 ];
 
 const ALWAYS: [libc::c_long; 46] = [
