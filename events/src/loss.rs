@@ -150,8 +150,8 @@ impl Loss {
     /// made from them is "at least". Of unreadable parts whose contents are not known any may be one of them.
     pub fn touches(&self, families: &[Family], pid: Option<u32>, (from, to): (u64, u64)) -> bool {
         let of_gap = |gap: &Gap| {
-            // a lost call has the time of its end: it may have begun long before
-            let began = gap.first <= to || gap.family == Family::Syscall;
+            // a lost call, or stay, has the time of its end: it may have begun long before
+            let began = gap.first <= to || matches!(gap.family, Family::Syscall | Family::Look);
             let when = gap.last == 0 || (began && gap.last >= from);
             let whose = gap.pid == 0 || pid.is_none_or(|pid| pid == gap.pid);
             when && whose && reads(gap, families)
@@ -348,7 +348,9 @@ fn touches(gap: &Gap, scope: &Scope<'_>, families: &[Family], began: impl Fn() -
     let f = scope.filters();
     // a call is missing where it ended; when it had begun is known only if it was counted
     let calls = families.contains(&Family::Syscall) && matches!(gap.family, Family::Syscall | Family::Unknown);
-    let before = || gap.first < scope.to || (calls && (!gap.ledger || began() < scope.to));
+    // so is a stay
+    let stays = families.contains(&Family::Look) && matches!(gap.family, Family::Look | Family::Unknown);
+    let before = || gap.first < scope.to || stays || (calls && (!gap.ledger || began() < scope.to));
     let when = gap.last == 0 || (gap.last >= scope.from && before());
     // a ring belongs to the CPU of the call's exit, which is the one -C asks for; other losses may have moved
     let cpu = match (&f.cpus, gap.cause) {

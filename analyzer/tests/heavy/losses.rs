@@ -119,6 +119,11 @@ impl Found {
 /// Tapes of other tests on which threads run that no switch brought on a CPU: what is known of them there, calls alone say.
 const WITHOUT_SWITCHES: [&str; 2] = ["events", "stacks"];
 
+/// The report without what it is of: a tape of looks has other rows of it.
+fn plain(report: &str) -> &str {
+    report.strip_suffix(" of looks").unwrap_or(report)
+}
+
 /// Asks everything about the tape at `path` and about it when it lacks something.
 fn asked(path: &Path, dir: &Path) -> Found {
     let all: Vec<Rows> = all_tables().copied().collect();
@@ -141,9 +146,12 @@ fn asked(path: &Path, dir: &Path) -> Found {
         .into_iter()
         .map(|question| question.of_length(length))
         .filter(|question| !question.of_scheduler || switches)
+        // which looks an instant is known by, and what they saw, is what a loss changes: each row says in `is` by which it is
+        .filter(|question| name != "looks" || question.report != "states --at")
         .filter(|question| only.as_ref().is_none_or(|only| only == question.report))
         .filter_map(|question| {
-            let rows: Vec<Rows> = all.iter().filter(|rows| rows.report == question.report).cloned().collect();
+            let rows: Vec<Rows> =
+                all.iter().filter(|rows| plain(rows.report) == plain(question.report)).cloned().collect();
             assert!(!rows.is_empty(), "{} is not in the registry", question.report);
             let whole = ask(&mut printed, &rows, &question.about(&whole_path, &whole_path))?;
             Some((question, rows, whole))

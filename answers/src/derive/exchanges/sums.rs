@@ -1,6 +1,6 @@
 //! Sums of exchanges of one key.
 
-use super::{Exchange, Phases};
+use super::{CutShort, Exchange, Phases};
 use crate::derive::summary::hist::Histogram;
 use systape_events::group::Add;
 use systape_events::values::spill::{Stored, put_number, take_u64};
@@ -71,8 +71,11 @@ impl ExchangeSums {
         self.timed += u64::from(exchange.phases().is_some());
         self.troubles += u64::from(exchange.trouble.is_some());
         self.unanswered += u64::from(exchange.trouble == Some(super::Trouble::Unanswered));
+        // where a call is lost, two exchanges look like one: what it moved may be that of another second, or thread
+        let unsure = exchange.cut == Some(CutShort::Gap);
         for (sum, more) in [(&mut self.received, exchange.received), (&mut self.sent, exchange.sent)] {
-            *sum = (sum.0.saturating_add(more.bytes), sum.1 | more.short);
+            let bytes = if unsure { 0 } else { more.bytes };
+            *sum = (sum.0.saturating_add(bytes), sum.1 | more.short | unsure);
         }
         if let Some(ns) = exchange.connect {
             self.connect.add(ns);
