@@ -43,7 +43,7 @@ pub(crate) fn check(config: &Config) -> Result<()> {
     }
     let tape = tape_word(config);
     let why = "standard input and output must be a terminal that can move its cursor (TERM is not dumb)";
-    Err(BadUsage(format!("{why}: 'analyze why {tape}' and 'analyze trace {tape}' print text")).into())
+    Err(BadUsage(format!("{why}: 'analyze why {tape}' and 'analyze -s {tape}' print text")).into())
 }
 
 fn tape_word(config: &Config) -> String {
