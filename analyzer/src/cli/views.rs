@@ -86,7 +86,7 @@ pub(crate) const QUESTIONS: &[(&str, &[(&str, &str)])] = &[
             ("requests", "how long servers took to answer, and the slowest answers"),
             ("rate", "how many calls began when, as a line over time"),
             ("report", "all of it as a page for a browser, in one file"),
-            ("tui", "the tape in this terminal: processes, all calls, lanes of threads"),
+            ("tui", "the tape in this terminal: processes, calls, lanes of threads"),
             ("open", "the tape in a browser: every report, a time line, all calls"),
         ],
     ),
