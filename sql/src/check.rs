@@ -96,7 +96,8 @@ const WINDOWS: &[&str] = &[
 ];
 
 /// What to do when a query cannot be answered here.
-pub(crate) const ELSEWHERE: &str = "use 'analyze export parquet DIR TAPE', then duckdb or spark on it (docs/guides/sql.md)";
+pub(crate) const ELSEWHERE: &str =
+    "use 'analyze export parquet DIR TAPE', then duckdb or spark on it (docs/guides/sql.md)";
 
 /// Parses `sql` and checks it.
 ///

@@ -68,14 +68,10 @@ where
 fn array(values: Values, ty: &DataType) -> Result<ArrayRef> {
     Ok(match values {
         Values::Int(values) => match ty {
-            DataType::Timestamp(..) => {
-                Arc::new(numbers::<TimestampMicrosecondType>(values).with_timezone("UTC"))
-            }
+            DataType::Timestamp(..) => Arc::new(numbers::<TimestampMicrosecondType>(values).with_timezone("UTC")),
             _ => Arc::new(numbers::<Int64Type>(values)),
         },
-        Values::Wide(values) => {
-            Arc::new(numbers::<Decimal128Type>(values).with_precision_and_scale(WIDE, 0)?)
-        }
+        Values::Wide(values) => Arc::new(numbers::<Decimal128Type>(values).with_precision_and_scale(WIDE, 0)?),
         Values::Real(values) => Arc::new(numbers::<Float64Type>(values)),
         Values::Flag(values) => Arc::new(values.iter().collect::<BooleanArray>()),
         Values::Text(codes, names) => {
