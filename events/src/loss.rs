@@ -206,7 +206,7 @@ impl Loss {
         lines.extend(self.findings.iter().map(|finding| format!("DAMAGED: {finding}")));
         self.misses.tell();
         let misses = self.misses.all();
-        lines.extend(misses.iter().filter(|miss| !self.says(miss)).map(|miss| format!("DAMAGED: {}", miss_text(miss))));
+        lines.extend(misses.iter().filter(|miss| !self.says(miss)).map(damage_text));
         if lines.len() > limit {
             let more = lines.len() - limit;
             lines.truncate(limit);
@@ -225,6 +225,11 @@ impl Loss {
         lines.extend(self.cut.map(|until| cut_text(until, session, self.being_written)));
         lines
     }
+}
+
+/// `DAMAGED: segment 3: …`: the line of what cannot be read.
+pub fn damage_text(miss: &Miss) -> String {
+    format!("DAMAGED: {}", miss_text(miss))
 }
 
 /// `segment 3: its syscalls.time block cannot be read, what it holds is missing here: …`.

@@ -10,6 +10,7 @@ use crate::asked::config::Config;
 use crate::asked::config::view::{AnswerFn, View};
 use crate::asked::other;
 use crate::cli::{habits, nothing, parse, views};
+use crate::reports::losses;
 use systape_answers::render::form::Format;
 use systape_answers::render::out::{Out, TakesRows};
 use systape_answers::render::stamp::TimeBase;
@@ -20,7 +21,6 @@ use systape_answers::values::say::Verdict;
 use systape_cli::Stop;
 use systape_events::fired;
 use systape_events::kin;
-use systape_events::loss::miss_text;
 use systape_events::question;
 use systape_events::values::words::shell;
 
@@ -40,10 +40,8 @@ pub(crate) fn check_name(file: &Path) -> Result<()> {
 
 /// Reports the blocks that could not be read and that the report has not mentioned, and marks the answer as incomplete.
 fn with_misses(result: Result<Verdict>, misses: &Misses, out: &mut Out) -> Result<Verdict> {
-    for miss in misses.tell() {
-        out.say(&format!("DAMAGED: {}", miss_text(&miss)));
-    }
-    result.map(|verdict| Verdict { lost: verdict.lost || !misses.is_empty(), ..verdict })
+    let told = losses::damage(misses, Verdict::default(), out);
+    result.map(|verdict| verdict.doubted(told.lost))
 }
 
 /// Refuses a clock that the tape does not have.

@@ -12,12 +12,12 @@ use systape_format::reader::Feed;
 use crate::asked::config::Config;
 use crate::asked::config::view::BeginAnswer;
 use crate::cli::answer::no_wall_clock;
+use crate::reports::losses;
 use systape_answers::render::out::Out;
 use systape_answers::values::arriving::Arriving;
 use systape_answers::values::open::look;
 use systape_answers::values::say::Verdict;
 use systape_answers::values::spool::{self, STDIN};
-use systape_events::loss::miss_text;
 
 /// The tape that `config` names, from its beginning.
 ///
@@ -61,11 +61,8 @@ pub(crate) fn answer(config: &Config, begin: BeginAnswer, file: File) -> Result<
         }
         let added = follows.add(tape, &mut out)?;
         out.flush()?;
-        for miss in tape.misses().tell() {
-            out.say(&format!("DAMAGED: {}", miss_text(&miss)));
-        }
         let (ControlFlow::Break(more) | ControlFlow::Continue(more)) = added;
-        verdict = verdict.and(more).doubted(!tape.misses().is_empty());
+        verdict = losses::damage(tape.misses(), verdict.and(more), &mut out);
         if added.is_break() {
             break;
         }

@@ -15,7 +15,7 @@ use super::{Batch, FrameField, Source};
 use crate::asked::config::view::Part;
 use crate::cli::{answer, views};
 use systape_answers::values::open::open;
-use systape_events::loss::miss_text;
+use systape_events::loss::damage_text;
 
 /// Most rows of an answer: they are kept in memory.
 const MOST_ROWS: usize = 1 << 20;
@@ -92,7 +92,7 @@ impl Source {
             bail!("'analyze {}' has more than {MOST_ROWS} rows: ask a table, or narrow it", words.join(" "));
         }
         let misses = tape.misses().all();
-        gathered.notes.extend(misses.iter().map(|miss| format!("DAMAGED: {}", miss_text(miss))));
+        gathered.notes.extend(misses.iter().map(damage_text));
         if gathered.tables.is_empty() {
             gathered.tables.extend(declared(words).map(|def| (def, Vec::new())));
         }

@@ -52,7 +52,7 @@ use systape_answers::values::open::open;
 use systape_answers::values::tapes::found;
 use systape_events::families;
 use systape_events::filter::{Filters, Scope};
-use systape_events::loss::{Hole, miss_text};
+use systape_events::loss::{Hole, damage_text};
 use systape_events::question::{self, Question};
 use systape_events::scan::carry;
 use systape_events::values::clock::{Clock, rfc3339};
@@ -415,7 +415,7 @@ impl Source {
             let tape = open(&self.path)?;
             let answered = report.rows(&table.def, &tape, &self.common, wanted, each);
             let mut missed = self.missed.lock().unwrap_or_else(PoisonError::into_inner);
-            missed.extend(tape.misses().all().iter().map(|miss| format!("DAMAGED: {}", miss_text(miss))));
+            missed.extend(tape.misses().all().iter().map(damage_text));
             return answered;
         }
         let question = Question::new(&self.filters, &self.tape, &[])?;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use anyhow::Result;
 use systape_format::model::GapCause;
-use systape_format::reader::Tape;
+use systape_format::reader::{Misses, Tape};
 
 use super::Context;
 use systape_answers::derive::summary::ledger::{Knowledge, options};
@@ -17,7 +17,7 @@ use systape_answers::render::out::Out;
 use systape_answers::render::row::Row;
 use systape_answers::values::output::line;
 use systape_answers::values::say::Verdict;
-use systape_events::loss::{ListedLoss, Loss};
+use systape_events::loss::{ListedLoss, Loss, damage_text};
 use systape_events::stream::{Loose, Merger};
 use systape_events::values::clock::Clock;
 
@@ -27,6 +27,12 @@ pub(crate) const LOSS_LINES: usize = 12;
 /// Prints on stderr the losses of an answer without a place for them: the abnormal end, damage, and what is not `listed`.
 pub(crate) fn tell(context: &Context<'_>, listed: ListedLoss, out: &mut Out) {
     lines(context, listed).iter().for_each(|line| out.say(line));
+}
+
+/// Says what cannot be read and was not said before; the verdict of an answer that this may change.
+pub(crate) fn damage(misses: &Misses, verdict: Verdict, out: &mut Out) -> Verdict {
+    misses.tell().iter().for_each(|miss| out.say(&damage_text(miss)));
+    verdict.doubted(!misses.is_empty())
 }
 
 /// Losses as lines.

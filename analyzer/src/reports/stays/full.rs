@@ -12,11 +12,10 @@ use systape_answers::render::table::seconds;
 use systape_answers::values::open::open;
 use systape_answers::values::say::Verdict;
 use systape_events::fired::{Fired, escalated};
-use systape_events::loss::miss_text;
 use systape_events::values::words::escaped;
 use systape_format::reader::Tape;
 
-use super::super::Context;
+use super::super::{Context, losses};
 use crate::asked::config::Config;
 
 /// Most lines about full recordings.
@@ -98,9 +97,7 @@ impl FullRecording {
         config.file.clone_from(&self.path);
         config.filters.time = (None, None);
         let verdict = run(&config, &self.tape, out)?;
-        let misses = self.tape.misses();
-        misses.tell().iter().for_each(|miss| out.say(&format!("DAMAGED: {}", miss_text(miss))));
-        Ok(verdict.doubted(!misses.is_empty()))
+        Ok(losses::damage(self.tape.misses(), verdict, out))
     }
 }
 

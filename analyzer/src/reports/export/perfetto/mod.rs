@@ -54,7 +54,7 @@ use systape_answers::values::open::open;
 use systape_answers::values::say::Verdict;
 use systape_events::families;
 use systape_events::load::{Base, OpenCalls};
-use systape_events::loss::{Hole, ListedLoss, miss_text};
+use systape_events::loss::{Hole, ListedLoss};
 use systape_events::question::samples as clock_samples;
 use systape_events::scan::{Coverage, Scan};
 use systape_events::values::words::escaped;
@@ -257,10 +257,7 @@ impl OneTape<'_> {
         file.write_all(&packets.bytes)?;
         losses::tell_filtered(&context, out);
         let verdict = losses::end(&context, out, false, ListedLoss::Nothing)?;
-        for miss in tape.misses().tell() {
-            out.say(&format!("DAMAGED: {}", miss_text(&miss)));
-        }
-        Ok(verdict.doubted(!tape.misses().is_empty()))
+        Ok(losses::damage(tape.misses(), verdict, out))
     }
 
     /// Names of functions on the stacks of samples and of times off the CPU.
