@@ -10,7 +10,7 @@ use systape_answers::values::say::Verdict;
 use systape_events::values::words::escaped;
 
 use super::super::{Context, losses};
-use super::sums::head;
+use super::sums::{head, set_threads, set_times, threads};
 
 systape_format::tables! {
     /// One row for each contended lock of a process that looks found a thread waiting for, the one with most time first.
@@ -75,16 +75,13 @@ struct Shown<'a> {
 impl Shown<'_> {
     fn row<'r>(&self, lock: &'r SeenLock) -> Row<'r> {
         let (task, estimate) = (lock.task.as_ref(), lock.presence.estimate());
-        let ns = |time: f64| time.max(0.0) as u64;
         let mut row = Row::new(&SEEN_LOCKS);
         row.set("pid", task.map(|task| task.pid));
         row.set("upid", task.and_then(|task| (task.upid != 0).then_some(task.upid)));
         row.set("comm", task.map(|task| task.comm.clone())).set("address", lock.address);
-        row.set("threads", self.covered.threads(estimate.time));
-        row.set("threads_low", self.covered.threads(estimate.low));
-        row.set("threads_high", self.covered.threads(estimate.high));
-        row.set("time_ns", ns(estimate.time)).set("time_low_ns", ns(estimate.low));
-        row.set("time_high_ns", ns(estimate.high)).set("waiters", lock.waiters.len());
+        set_threads(&mut row, estimate, self.covered);
+        set_times(&mut row, estimate);
+        row.set("waiters", lock.waiters.len());
         row.set("looks", lock.presence.looks).set("stays", lock.presence.stays);
         row.set("longest_ns", lock.presence.longest);
         let holder = lock.holder();
@@ -96,15 +93,15 @@ impl Shown<'_> {
 
     fn cells(&self, lock: &SeenLock) -> Vec<String> {
         let estimate = lock.presence.estimate();
-        let threads = |time: f64| format!("{:.3}", self.covered.threads(time));
+        let [threads, low, high] = threads(estimate, self.covered);
         let holder = lock.holder().map(|(tid, share)| {
             let name = self.locks.name(lock, tid).map_or_else(String::new, escaped);
             format!("{name}[{tid}] in {:.0}% of the looks", 100.0 * share)
         });
         vec![
-            threads(estimate.time),
-            threads(estimate.low),
-            threads(estimate.high),
+            threads,
+            low,
+            high,
             millis(estimate.time as u64, ""),
             lock.waiters.len().to_string(),
             lock.presence.looks.to_string(),

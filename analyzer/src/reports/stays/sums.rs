@@ -119,6 +119,23 @@ pub(super) fn head(context: &Context<'_>, covered: &Covered, out: &mut Out) -> R
     Ok(())
 }
 
+/// Sets how many threads were so at once, and the bounds of that.
+pub(super) fn set_threads(row: &mut Row<'_>, Estimate { time, low, high }: Estimate, covered: &Covered) {
+    row.set("threads", covered.threads(time));
+    row.set("threads_low", covered.threads(low)).set("threads_high", covered.threads(high));
+}
+
+/// Sets their time, and the bounds of that.
+pub(super) fn set_times(row: &mut Row<'_>, Estimate { time, low, high }: Estimate) {
+    let ns = |time: f64| time.max(0.0) as u64;
+    row.set("time_ns", ns(time)).set("time_low_ns", ns(low)).set("time_high_ns", ns(high));
+}
+
+/// Threads at once, with both bounds, as text has them.
+pub(super) fn threads(Estimate { time, low, high }: Estimate, covered: &Covered) -> [String; 3] {
+    [time, low, high].map(|time| format!("{:.3}", covered.threads(time)))
+}
+
 /// A row.
 struct StayLine<'a> {
     keys: RowKeys<'a>,
@@ -140,12 +157,10 @@ impl StayLine<'_> {
             Cell::Text(_) if name == "abi" && !self.is_call(by) => Cell::Null,
             cell => cell.into_owned(),
         });
-        let Estimate { time, low, high } = self.estimate;
-        let ns = |time: f64| time.max(0.0) as u64;
-        row.set("rest", self.rest).set("threads", covered.threads(time));
-        row.set("threads_low", covered.threads(low)).set("threads_high", covered.threads(high));
+        row.set("rest", self.rest);
+        set_threads(&mut row, self.estimate, covered);
         row.set("share", self.nanos() as f64 / all.max(1) as f64);
-        row.set("time_ns", ns(time)).set("time_low_ns", ns(low)).set("time_high_ns", ns(high));
+        set_times(&mut row, self.estimate);
         let stays = self.sum.stays();
         row.set("looks", self.sum.presence.looks).set("stays", stays);
         row.set("longest_ns", stays.map(|_| self.sum.presence.longest));
@@ -157,16 +172,15 @@ impl StayLine<'_> {
     }
 
     fn cells(&self, by: &[GroupKey], (covered, all): (&Covered, u64)) -> Vec<String> {
-        let Estimate { time, low, high } = self.estimate;
-        let threads = |time: f64| format!("{:.3}", covered.threads(time));
+        let [threads, low, high] = threads(self.estimate, covered);
         let stays = self.sum.stays();
         let known = |text: String| stays.map_or_else(|| "-".to_owned(), |_| text);
         let mut cells = vec![
-            threads(time),
-            threads(low),
-            threads(high),
+            threads,
+            low,
+            high,
             share(self.nanos(), all),
-            millis(time as u64, ""),
+            millis(self.estimate.time as u64, ""),
             self.sum.presence.looks.to_string(),
             known(stays.unwrap_or(0).to_string()),
             known(millis(self.sum.presence.longest, "")),

@@ -56,7 +56,7 @@ pub struct FoundStays {
 struct Joining {
     found: Vec<FoundStay>,
     /// By thread: its last stay.
-    open: FxHashMap<u32, usize>,
+    open: FxHashMap<u64, usize>,
     dropped: bool,
     /// Those of threads that wait for work are left out.
     folds: bool,

@@ -10,6 +10,7 @@ use systape_format::model::Task;
 
 use super::stored::{RUNNING, StoredStay};
 use super::walk::{Covered, RunSample, TakesLooks, period, walk};
+use crate::derive::runs::thread_key;
 
 /// Looks further away than this say nothing of an instant: the interval of the rarest is shorter.
 const AROUND: u64 = 10_000_000_000;
@@ -108,10 +109,10 @@ struct Collecting {
     at: u64,
     period: u64,
     /// By thread; those that are not known one by one.
-    threads: FxHashMap<u32, ThreadAt>,
+    threads: FxHashMap<u64, ThreadAt>,
     unknown: Vec<ThreadAt>,
     /// The last sample of each CPU.
-    ran: FxHashMap<u32, (u32, ThreadAt)>,
+    ran: FxHashMap<u32, (u64, ThreadAt)>,
 }
 
 /// Threads at the instant `at`, the longest first, those that wait for work behind all others; looks are those around it.
@@ -182,7 +183,6 @@ impl TakesLooks for Collecting {
         if ts > self.at || self.at - ts >= self.period || self.ran.get(&cpu).is_some_and(|(_, last)| last.seen > ts) {
             return;
         }
-        let thread = if task.utid == 0 { task.tid } else { task.utid };
         let found = ThreadAt {
             task: Some(task.clone()),
             state: RUNNING,
@@ -195,7 +195,7 @@ impl TakesLooks for Collecting {
             seen: ts,
             rests: false,
         };
-        self.ran.insert(cpu, (thread, found));
+        self.ran.insert(cpu, (thread_key(task), found));
     }
 }
 

@@ -9,7 +9,7 @@ use systape_format::model::Task;
 
 use super::presence::Presence;
 use super::stored::StoredStay;
-use super::walk::{Covered, TakesLooks, asked, walk};
+use super::walk::{Covered, RunSample, TakesLooks, asked, walk};
 
 /// Threads of a lock that are told apart.
 const MOST: usize = 1 << 12;
@@ -97,7 +97,7 @@ impl TakesLooks for SeenLocks {
         }
     }
 
-    fn sample(&mut self, sample: &super::walk::RunSample<'_>, _segment: usize) {
+    fn sample(&mut self, sample: &RunSample<'_>, _segment: usize) {
         let (_, task) = sample.task;
         self.names.entry((task.pid, task.tid)).or_insert_with(|| task.comm.clone());
     }

@@ -6,6 +6,7 @@ use systape_format::model::{Call, Dict, Task};
 use systape_format::tables::TableRows;
 
 use super::presence::SeenStay;
+use crate::derive::runs::thread_key;
 
 /// State of a thread that waits for a CPU.
 pub const QUEUED: &str = "RQ";
@@ -185,7 +186,7 @@ impl StoredStay<'_> {
     }
 
     /// The thread, as the tape tells it from others of its number.
-    pub(super) fn thread(&self) -> u32 {
-        self.task.map_or(0, |(_, task)| if task.utid == 0 { task.tid } else { task.utid })
+    pub(super) fn thread(&self) -> u64 {
+        self.task.map_or(0, |(_, task)| thread_key(task))
     }
 }
