@@ -160,7 +160,7 @@ fn answer(question: &TapeQuestion, confined: bool, out: &mut (dyn Write + Send))
                         out.head(&table.name, &table.doc, table.fields.iter().map(AnswerColumn::from))?;
                         heads.push(head);
                     }
-                    let columns = in_order(table.fields.iter().map(|field| field.kind));
+                    let columns: Vec<_> = BatchColumn::in_order(table.fields.iter().map(|field| field.kind)).collect();
                     for batch in &table.batches {
                         RowPicks::all(batch, PASSED).try_for_each(|picks| out.rows(&columns, &picks))?;
                     }
@@ -174,7 +174,7 @@ fn answer(question: &TapeQuestion, confined: bool, out: &mut (dyn Write + Send))
             let column = |(name, kind, doc)| AnswerColumn { name, kind, unit: "", doc };
             out.head("losses", "One row for each loss and each table that it changes.", LOSSES.map(column))?;
             let batch = losses(&sources, &paths, tables.as_deref())?;
-            let columns = in_order(LOSSES.map(|(_, kind, _)| kind));
+            let columns: Vec<_> = BatchColumn::in_order(LOSSES.map(|(_, kind, _)| kind)).collect();
             RowPicks::all(&batch, PASSED).try_for_each(|picks| out.rows(&columns, &picks))?;
         }
         QuestionKind::Command(_) => bail!("a command line is answered by a process of its own"),
@@ -269,11 +269,6 @@ fn rows_of_tape(
         }
     })?;
     fault.map_or(Ok(()), Err)
-}
-
-/// Columns that are those of the batches.
-fn in_order(kinds: impl IntoIterator<Item = Kind>) -> Vec<BatchColumn> {
-    (0..).zip(kinds).map(|(at, kind)| BatchColumn { kind, at: Some(at) }).collect()
 }
 
 /// The rows of losses.

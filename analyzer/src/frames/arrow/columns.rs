@@ -85,6 +85,13 @@ pub struct BatchColumn {
     pub at: Option<usize>,
 }
 
+impl BatchColumn {
+    /// Columns of these kinds that are those of the batches.
+    pub fn in_order(kinds: impl IntoIterator<Item = Kind>) -> impl Iterator<Item = Self> {
+        (0..).zip(kinds).map(|(at, kind)| Self { kind, at: Some(at) })
+    }
+}
+
 impl BatchBody {
     /// Makes the buffers of the rows `picks`.
     ///
@@ -99,8 +106,14 @@ impl BatchBody {
     }
 
     fn buffer(&mut self, bytes: &[u8]) {
-        self.buffers.push([self.bytes.len() as i64, bytes.len() as i64]);
+        let from = self.bytes.len();
         self.bytes.extend_from_slice(bytes);
+        self.end_buffer(from);
+    }
+
+    /// Ends a buffer that begins at `from`.
+    fn end_buffer(&mut self, from: usize) {
+        self.buffers.push([from as i64, (self.bytes.len() - from) as i64]);
         self.bytes.resize(self.bytes.len().next_multiple_of(ALIGNED), 0);
     }
 
@@ -142,8 +155,7 @@ impl BatchBody {
                 *place = bytes(*value);
             }
         }
-        self.buffers.push([from as i64, (at - from) as i64]);
-        self.bytes.resize(at.next_multiple_of(ALIGNED), 0);
+        self.end_buffer(from);
     }
 
     /// Adds a column of texts as numbers, and of the texts those that rows have.
@@ -172,8 +184,7 @@ impl BatchBody {
             }
         }
         self.nodes.push([picks.len() as i64, nulls]);
-        self.buffers.push([from as i64, (self.bytes.len() - from) as i64]);
-        self.bytes.resize(self.bytes.len().next_multiple_of(ALIGNED), 0);
+        self.end_buffer(from);
         self.buffer(&texts.ends);
         self.buffer(&texts.bytes);
         Ok(())

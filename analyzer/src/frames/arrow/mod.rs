@@ -70,7 +70,7 @@ impl<'f, W: Write> ArrowWriter<'f, W> {
     /// # Errors
     /// They cannot be written, or have more than 2 GiB of text in one column.
     pub fn rows(&mut self, picks: &RowPicks<'_>) -> Result<()> {
-        let columns = (0..).zip(&self.fields).map(|(at, field)| BatchColumn { kind: field.kind, at: Some(at) });
+        let columns = BatchColumn::in_order(self.fields.iter().map(|field| field.kind));
         let BatchBody { bytes, nodes, buffers } = BatchBody::new(columns, picks, TextForm::Whole)?;
         let (message, ()) = message(RECORD_BATCH, bytes.len(), |message, gap| {
             let fields = [Long(picks.len() as i64), Pointer, Pointer];
