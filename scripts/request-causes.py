@@ -58,16 +58,6 @@ def connect(port, delays=False):
     return one
 
 
-def get(connection, size):
-    data = b""
-    while len(data) < size:
-        more = connection.recv(size - len(data))
-        if not more:
-            break
-        data += more
-    return data
-
-
 def child(run, *args):
     pid = os.fork()
     if pid == 0:
@@ -111,7 +101,7 @@ class Planted:
         call_it("backend")
 
         def serve(connection):
-            while question := get(connection, 10):
+            while question := connection.recv(10, socket.MSG_WAITALL):
                 slow = question.startswith(b"slow")
                 time.sleep(self.slow_ms / 1000 if slow else 0)
                 connection.sendall((b"no" if slow and self.case == "retry" else b"ok") * 10)
@@ -134,7 +124,7 @@ class Planted:
         if not hasattr(self.local, "connection"):
             self.local.connection = connect(self.backend_port)
         self.local.connection.sendall(b"slow______" if slow else b"fast______")
-        return get(self.local.connection, 20)
+        return self.local.connection.recv(20, socket.MSG_WAITALL)
 
     def work(self, slow):
         if self.case == "lock":
@@ -166,7 +156,7 @@ class Planted:
         elif self.case == "pool-of-two":
             connection = self.pool.get()
             connection.sendall(b"slow______" if slow else b"fast______")
-            get(connection, 20)
+            connection.recv(20, socket.MSG_WAITALL)
             self.pool.put(connection)
         elif self.case == "retry" and self.ask(slow).startswith(b"no"):
             time.sleep(0.08)
@@ -175,7 +165,7 @@ class Planted:
     def serve(self, connection):
         call_it("worker")
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 0 if self.case == "nagle" else 1)
-        while get(connection, 10):
+        while connection.recv(10, socket.MSG_WAITALL):
             slow = self.is_slow()
             self.work(slow)
             for part in (20, 80) if slow and self.case == "nagle" else (100,):
@@ -188,7 +178,7 @@ class Planted:
         for _ in range(REQUESTS):
             one = connect(port) if anew else connection
             one.sendall(b"q" * 10)
-            assert len(get(one, 100)) == 100
+            assert len(one.recv(100, socket.MSG_WAITALL)) == 100
             if anew:
                 one.close()
             time.sleep(random.random() * 0.008)
@@ -243,7 +233,7 @@ class Planted:
                 connection, _ = server.accept()
                 # who accepts has something else to do
                 time.sleep(0.05 if self.is_slow() else 0)
-                get(connection, 10)
+                connection.recv(10, socket.MSG_WAITALL)
                 connection.sendall(b"a" * 100)
                 connection.close()
         else:
