@@ -17,7 +17,8 @@ use systape_answers::render::{mark, table};
 use systape_answers::values::fit::LineRoom;
 use systape_answers::values::open::open;
 use systape_answers::values::output::cut_mark;
-use systape_events::loss::miss_text;
+use systape_events::loss::damage_text;
+use systape_events::values::timespec::time_word;
 use systape_format::reader::{Misses, Tape};
 use systape_format::table::{Short, Type};
 
@@ -200,7 +201,7 @@ impl TapeAsker {
         let number = |name: &str| row.get(name).and_then(Value::as_i64);
         let (Some(tid), Some(ts)) = (number("tid"), number("ts_ns")) else { return Ok(lines) };
         let end = ts.saturating_add(number("dur_ns").unwrap_or(0)).max(ts + 1);
-        let around = format!("--time={},{}", lanes::time_word(ts), lanes::time_word(end));
+        let around = format!("--time={},{}", time_word(ts), time_word(end));
         for (title, typed) in [
             ("its stack", format!("trace {around} --call-graph -t {tid} --max-events 1")),
             ("what its thread waited for", format!("path --sums -t {tid} {around}")),
@@ -226,7 +227,7 @@ fn text_of(value: &Value) -> String {
 }
 
 fn damage(tape: &Tape) -> Vec<String> {
-    tape.misses().all().iter().map(|miss| format!("DAMAGED: {}", miss_text(miss))).collect()
+    tape.misses().all().iter().map(damage_text).collect()
 }
 
 /// Adds `line` to `lines`, broken to `cells`; 0: as it is.

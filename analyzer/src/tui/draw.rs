@@ -4,9 +4,10 @@ use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::{Color, Modifier, Style};
 
-use super::lanes::{KINDS, Lanes, time_word};
+use super::lanes::{KINDS, Lanes};
 use super::state::{Body, Browser, HEADINGS, NAMES, Page, TypedLine};
 use systape_answers::values::fit::cells;
+use systape_events::values::timespec::time_word;
 
 /// The smallest screen.
 pub(super) const SMALLEST: (usize, usize) = (60, 15);

@@ -53,12 +53,6 @@ pub(super) struct ThreadLane {
     pub calls: Vec<String>,
 }
 
-/// A time since the start of the tape as `--time` has it.
-pub(super) fn time_word(ns: i64) -> String {
-    let (sign, ns) = (if ns < 0 { "-" } else { "" }, ns.unsigned_abs());
-    format!("{sign}{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
-}
-
 /// The lanes of the time that `config` is about.
 ///
 /// # Errors
@@ -203,10 +197,5 @@ mod tests {
         assert_eq!(cell.letter(), '?');
         cell.ns[0] = 6.0;
         assert_eq!(cell.letter(), '#');
-    }
-
-    #[test]
-    fn times_are_those_of_the_command_line() {
-        assert_eq!((time_word(1_500_000_001), time_word(-20)), ("1.500000001".into(), "-0.000000020".into()));
     }
 }

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 
 use super::ask::{CallLine, Inquiry, InquiryAnswer};
 use super::keys::TermKey;
-use super::lanes::{Lanes, time_word};
+use super::lanes::Lanes;
+use systape_events::values::timespec::time_word;
+use systape_events::values::words::shell;
 
 /// Lines above and below what a screen shows: its title, and the command.
 pub(super) const FRAME: usize = 3;
@@ -20,7 +22,9 @@ const METRICS: [&str; 5] = ["total", "calls", "errors", "avg", "p99"];
 /// A part of a text: a command, and what it prints.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TextPart {
-    pub words: String,
+    pub words: Vec<String>,
+    /// Which of the calls that it lists is shown in full; None: all that it prints is.
+    call: Option<usize>,
     /// What it prints; None: that is being asked.
     pub lines: Option<Vec<String>>,
 }
@@ -126,6 +130,11 @@ fn brief(lines: Vec<String>) -> Vec<String> {
     lines.into_iter().filter(|line| is_wanted(line)).collect()
 }
 
+/// The command line of words, as a shell takes it.
+fn line(words: &[String]) -> String {
+    shell(&words.iter().map(|word| word.clone().into_bytes()).collect::<Vec<_>>())
+}
+
 /// The words of a command line.
 fn words(line: &str) -> Vec<String> {
     systape_cli::words(line)
@@ -199,10 +208,25 @@ impl Browser {
     }
 
     fn text(&mut self, title: String, commands: &[&str]) {
-        let part = |words: &&str| TextPart { words: (*words).to_owned(), lines: None };
+        let part = |command: &&str| TextPart { words: words(command), ..TextPart::default() };
         self.push(title, Body::Text(commands.iter().map(part).collect()));
-        for (part, command) in commands.iter().enumerate() {
-            let inquiry = Inquiry::Text { words: words(command), cells: self.size.0 };
+        self.ask_parts();
+    }
+
+    /// Asks for all parts of a text.
+    fn ask_parts(&mut self) {
+        let cells = self.size.0;
+        let Body::Text(parts) = &mut self.page_mut().body else { return };
+        let inquiry = |part: &mut TextPart| {
+            part.lines = None;
+            let words = part.words.clone();
+            match part.call {
+                Some(at) => Inquiry::Call { words, at, cells },
+                None => Inquiry::Text { words, cells },
+            }
+        };
+        let inquiries: Vec<Inquiry> = parts.iter_mut().map(inquiry).collect();
+        for (part, inquiry) in inquiries.into_iter().enumerate() {
             self.ask(inquiry, part, 0);
         }
     }
@@ -220,7 +244,7 @@ impl Browser {
 
     fn ask_table(&mut self) {
         let Body::Table { metric, .. } = self.page().body else { return };
-        let words = words(&format!("top --by pid,comm --metric {}", METRICS[metric]));
+        let words = words(&table_command(metric));
         self.ask(Inquiry::Rows { words, columns: COLUMNS }, 0, 0);
     }
 
@@ -272,7 +296,7 @@ impl Browser {
             (Body::Text(parts), reply) => {
                 let Some(part) = parts.get_mut(asked.part) else { return };
                 part.lines = Some(match reply {
-                    Ok(InquiryAnswer::Text(lines)) if part.words == "info" => brief(lines),
+                    Ok(InquiryAnswer::Text(lines)) if part.words == ["info"] => brief(lines),
                     Ok(InquiryAnswer::Text(lines)) => lines,
                     Ok(_) => return,
                     Err(why) => vec![why],
@@ -337,23 +361,8 @@ impl Browser {
     fn again(&mut self) {
         self.drop_asked();
         self.said.clear();
-        let cells = self.size.0;
-        match &mut self.page_mut().body {
-            Body::Text(parts) => {
-                let mut commands = Vec::new();
-                for part in parts.iter_mut() {
-                    part.lines = None;
-                    commands.push(part.words.clone());
-                }
-                // a call has one part, which is more than one command
-                for (part, command) in commands.into_iter().enumerate() {
-                    let inquiry = match command.split_once('\t') {
-                        Some((at, rest)) => Inquiry::Call { words: words(rest), at: at.parse().unwrap_or(0), cells },
-                        None => Inquiry::Text { words: words(&command), cells },
-                    };
-                    self.ask(inquiry, part, 0);
-                }
-            }
+        match &self.page().body {
+            Body::Text(_) => self.ask_parts(),
             Body::Table { .. } => self.ask_table(),
             Body::Calls(window) => {
                 let at = window.at;
@@ -583,19 +592,12 @@ impl Browser {
             }
             Body::Calls(window) => {
                 let Some(line) = window.lines.get(chosen) else { return };
-                let same = window.lines[..chosen].iter().rev().take_while(|other| other.time == line.time).count();
-                // the window may begin among those of this time
-                let before = match window.begins.get(window.at) {
-                    Some((time, skip)) if *time == line.time && window.at > 0 => *skip,
-                    _ => 0,
-                };
-                let at = same + before;
+                let at = window.before(chosen);
                 let mut typed = window.words(Some(line.time), Some(line.time + 1), self.open);
                 typed.extend(["--max-events".to_owned(), (at + 1).to_string()]);
-                let cells = self.size.0;
-                let words = format!("{at}\t{}", typed.join(" "));
-                self.push("one call".to_owned(), Body::Text(vec![TextPart { words, lines: None }]));
-                self.ask(Inquiry::Call { words: typed, at, cells }, 0, 0);
+                let part = TextPart { words: typed, call: Some(at), lines: None };
+                self.push("one call".to_owned(), Body::Text(vec![part]));
+                self.ask_parts();
             }
             Body::Lanes { shown, .. } => {
                 let Some(lane) = shown.lanes.get(chosen) else { return };
@@ -663,20 +665,20 @@ impl Browser {
             Body::Text(parts) => {
                 // the part whose lines are at the top
                 let mut begin = 0;
-                let mut command = parts.first().map_or("", |part| part.words.as_str());
+                let mut command = &[][..];
                 for part in parts {
                     if begin <= page.top {
                         command = &part.words;
                     }
                     begin += part.lines.as_ref().map_or(1, Vec::len) + 1;
                 }
-                command.split_once('\t').map_or(command, |(_, words)| words).to_owned()
+                line(command)
             }
-            Body::Table { metric, .. } => format!("top --by pid,comm --metric {}", METRICS[*metric]),
+            Body::Table { metric, .. } => table_command(*metric),
             Body::Calls(window) => {
                 let first = window.lines.get(page.top).map(|line| line.time);
                 let from = first.filter(|_| window.at > 0 || page.top > 0);
-                window.words(from, None, self.open).join(" ")
+                line(&window.words(from, None, self.open))
             }
             Body::Lanes { from, to, .. } => lanes_command(*from, *to),
         }
@@ -685,6 +687,11 @@ impl Browser {
 
 /// Cells of a lane's name.
 pub(super) const NAMES: usize = 24;
+
+/// The command of the table of processes.
+fn table_command(metric: usize) -> String {
+    format!("top --by pid,comm --metric {}", METRICS[metric])
+}
 
 /// The command with the sums of a stretch of lanes.
 fn lanes_command(from: i64, to: i64) -> String {
@@ -718,14 +725,22 @@ impl CallsWindow {
         typed
     }
 
+    /// How many lines of its time the listing has before the line `at` of the window.
+    fn before(&self, at: usize) -> usize {
+        let Some(line) = self.lines.get(at) else { return 0 };
+        let same = self.lines[..at].iter().rev().take_while(|other| other.time == line.time).count();
+        // the window may begin among those of this time
+        match self.begins.get(self.at) {
+            Some((time, skip)) if *time == line.time && self.at > 0 => same + skip,
+            _ => same,
+        }
+    }
+
     /// Notes where the next window begins.
     fn note_next(&mut self) {
         let half = WINDOW / 2;
         let Some(line) = self.lines.get(half).filter(|_| self.more && self.begins.len() == self.at + 1) else { return };
-        let same = self.lines[..half].iter().rev().take_while(|other| other.time == line.time).count();
-        let (time, skip) = self.begins[self.at];
-        let before = if self.at > 0 && time == line.time && same == half { skip } else { 0 };
-        self.begins.push((line.time, same + before));
+        self.begins.push((line.time, self.before(half)));
     }
 }
 
@@ -841,6 +856,17 @@ mod tests {
         assert_eq!(browser.command(), "trace -p 7 --time=0.000000001,0.000000002 --max-events 3");
         let Inquiry::Call { at, .. } = browser.next().unwrap().inquiry else { panic!() };
         assert_eq!(at, 2);
+    }
+
+    #[test]
+    fn a_command_is_one_for_a_shell() {
+        let mut browser = browser();
+        press(&mut browser, &[TermKey::Char('3'), TermKey::Char('e')]);
+        "-P '/a b'".chars().for_each(|letter| _ = browser.press(TermKey::Char(letter)));
+        browser.press(TermKey::Enter);
+        assert_eq!(browser.command(), "trace -P '/a b'");
+        let Inquiry::Calls { words, .. } = browser.next().unwrap().inquiry else { panic!() };
+        assert_eq!(words[..3], ["trace", "-P", "/a b"]);
     }
 
     #[test]

@@ -137,6 +137,12 @@ fn scaled(number: &str, scale: u64) -> Option<u64> {
     whole.checked_mul(scale)?.checked_add(u64::try_from(below_one).ok()?)
 }
 
+/// A time since the start of the tape, ns, as `--time` takes it: `1.500000001`.
+pub fn time_word(ns: i64) -> String {
+    let (sign, ns) = (if ns < 0 { "-" } else { "" }, ns.unsigned_abs());
+    format!("{sign}{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
+}
+
 /// A `--time` value: `FROM,TO`, where either may be left out (`5,` or `,5`); a lone value is FROM.
 ///
 /// # Errors
@@ -229,6 +235,11 @@ pub fn cpu_list(text: &str) -> Result<Vec<u32>, NotCpus> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_written_as_they_are_typed() {
+        assert_eq!((time_word(1_500_000_001), time_word(-20)), ("1.500000001".into(), "-0.000000020".into()));
+    }
 
     #[test]
     fn durations() {

@@ -7,6 +7,7 @@ use super::answers::Asker;
 use super::frames::{Frame, Names, PageGraph, read};
 use super::text::visible;
 use systape_answers::derive::summary::plan::Slices;
+use systape_events::values::timespec::time_word;
 
 /// Most functions of one graph; the lightest are left out.
 const MOST: usize = 20_000;
@@ -137,15 +138,12 @@ fn parts(asker: &Asker<'_>, words: &str, span: Span, names: &mut Names, whole: &
 
 /// `--time` of a part. The first and the last are open where the tape begins and ends.
 fn time(span: Span, part: u64) -> String {
-    let edge = |part: u64| {
-        let ns = span.slices.start(span.count * part / PARTS);
-        format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
-    };
+    let edge = |part: u64| time_word(span.slices.start(span.count * part / PARTS).cast_signed());
     let from = if part == 0 && span.to.is_none() { String::new() } else { edge(part) };
     let to = match (part + 1 == PARTS, span.to) {
         (false, _) => edge(part + 1),
         (true, None) => String::new(),
-        (true, Some(to)) => format!("{}.{:09}", to / 1_000_000_000, to % 1_000_000_000),
+        (true, Some(to)) => time_word(to.cast_signed()),
     };
     format!("{from},{to}")
 }
