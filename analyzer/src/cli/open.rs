@@ -1,10 +1,13 @@
 //! Serves the viewer and one tape on 127.0.0.1, until the process ends; or a trace of the tape, once, for Perfetto's page ([`perfetto`]).
 //!
+//! Where no viewer is installed, the page is that of `analyze report`, which is in this program.
+//!
 //! Two addresses are answered: the page and the tape, both below a word that nobody can guess, so that neither other users nor pages of
 //! other sites get the tape; and only requests that name exactly this host and port ([`http`]), so that no name of a foreign site that points
-//! here is taken for it. The tape is not parsed: that is done by the page.
+//! here is taken for it. The tape is not parsed: that is done by the page, or by a second process ([`made`]).
 
 mod http;
+mod made;
 mod perfetto;
 
 use std::fs::File;
@@ -13,9 +16,10 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, bail};
 
 use self::http::{AskedPath, encoded, head, is_same, request};
+use self::made::made;
 use crate::asked::config::Config;
 use crate::reports::open::Options;
 use systape_answers::render::form::Format;
@@ -26,10 +30,15 @@ use systape_answers::values::spool::STDIN;
 
 /// The variable that names the viewer.
 const VARIABLE: &str = "SYSTAPE_VIEWER";
-/// Most bytes of the viewer.
+/// Most bytes of a page.
 const LARGEST_PAGE: u64 = 16 << 20;
 /// Bytes of a file that are sent at a time.
 const PIECE: usize = 1 << 18;
+/// What is said while it serves.
+const SERVES: &str = "serves the tape to a browser on this machine; Ctrl-C ends it";
+/// What is said where no viewer is installed.
+const NO_VIEWER: &str = "the viewer is not installed, so this is the page of 'analyze report'; 'make viewer' makes the viewer, which \
+                         answers every question";
 /// What the page's policy says of connections, and what it says where the tape comes from one.
 const POLICY: [&str; 2] = ["connect-src 'none'", "connect-src 'self'"];
 
@@ -49,14 +58,17 @@ pub(super) fn serve(config: &Config, confined: bool) -> Result<Verdict> {
     let tape = File::open(&config.file).with_context(shown)?;
     let name = config.file.file_name().map_or_else(|| "tape".into(), |name| name.to_string_lossy());
     let length = tape.metadata().with_context(shown)?.len();
-    let page = page(std::env::var_os(VARIABLE).map(PathBuf::from), std::env::current_exe().ok())?;
+    let (page, sentence) = match viewer(std::env::var_os(VARIABLE).map(PathBuf::from), std::env::current_exe().ok())? {
+        Some(page) => (page, SERVES.to_owned()),
+        None => (report(&config.file, confined)?, format!("{NO_VIEWER}; {SERVES}")),
+    };
     let listener = listen(0).context("cannot listen on 127.0.0.1")?;
     let host = listener.local_addr()?.to_string();
     let token = http::token()?;
     let mut out = Out::stdout(Format::Text)?;
     line(&mut out, &format!("http://{host}/{token}/"))?;
     out.end()?;
-    complain("serves the tape to a browser on this machine; Ctrl-C ends it");
+    complain(&sentence);
     let served = Served { host, token, page, tape, length, name: name.into_owned() };
     http::accept(&listener, move |stream| served.answer(stream));
     Ok(Verdict::default())
@@ -67,27 +79,35 @@ fn listen(port: u16) -> io::Result<TcpListener> {
     TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
 }
 
-/// The page of the viewer: of the file that is named, else of the first that is there beside the program `this`.
-fn page(named: Option<PathBuf>, this: Option<PathBuf>) -> Result<String> {
+/// The page of the viewer: of the file that is named, else of the first that is there beside the program `this`; None: none is installed.
+fn viewer(named: Option<PathBuf>, this: Option<PathBuf>) -> Result<Option<String>> {
     let beside = |path: &str| Some(this.as_ref()?.canonicalize().ok()?.parent()?.join(path));
-    let file = match named.filter(|file| !file.as_os_str().is_empty()) {
-        Some(file) => file,
-        // what is installed, and what 'make viewer' made
-        None => ["../share/systape/systape.html", "../viewer/systape.html"]
-            .iter()
-            .filter_map(|path| beside(path))
-            .find(|file| file.is_file())
-            .ok_or_else(|| {
-                anyhow!("the viewer is not installed: 'make viewer' makes it, and {VARIABLE}=FILE names it")
-            })?,
+    // what is installed, and what 'make viewer' made
+    let installed = || {
+        let files = ["../share/systape/systape.html", "../viewer/systape.html"];
+        files.iter().filter_map(|path| beside(path)).find(|file| file.is_file())
     };
-    let mut text = String::new();
-    let read = File::open(&file).and_then(|page| page.take(LARGEST_PAGE).read_to_string(&mut text));
-    read.with_context(|| format!("the viewer {} cannot be read", file.display()))?;
+    let Some(file) = named.filter(|file| !file.as_os_str().is_empty()).or_else(installed) else { return Ok(None) };
+    let text = File::open(&file).map_err(Into::into).and_then(text_of);
+    let text = text.with_context(|| format!("the viewer {} cannot be read", file.display()))?;
     if !text.contains(POLICY[0]) {
         bail!("{} is not the viewer: 'make viewer' makes target/viewer/systape.html", file.display());
     }
-    Ok(text.replacen(POLICY[0], POLICY[1], 1))
+    Ok(Some(text.replacen(POLICY[0], POLICY[1], 1)))
+}
+
+/// The page of `analyze report` of `tape`.
+fn report(tape: &Path, confined: bool) -> Result<String> {
+    text_of(made(&["report"], tape, confined)?).context("the page of 'analyze report'")
+}
+
+fn text_of(page: File) -> Result<String> {
+    let mut text = String::new();
+    page.take(LARGEST_PAGE + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > LARGEST_PAGE {
+        bail!("it has more than {} MiB", LARGEST_PAGE >> 20);
+    }
+    Ok(text)
 }
 
 /// What a browser gets.
@@ -192,17 +212,16 @@ mod tests {
     }
 
     #[test]
-    fn the_viewer_is_found_or_its_absence_is_said() {
+    fn the_viewer_is_found_or_there_is_none() {
         let dir = std::env::temp_dir().join(format!("systape-viewer-{}", std::process::id()));
         std::fs::create_dir_all(dir.join("bin")).unwrap();
         std::fs::create_dir_all(dir.join("share/systape")).unwrap();
         let this = dir.join("bin/analyze");
         std::fs::write(&this, "").unwrap();
-        let missing = page(None, Some(this.clone())).unwrap_err().to_string();
-        assert!(missing.contains("'make viewer' makes it"), "{missing}");
+        assert_eq!(viewer(None, Some(this.clone())).unwrap(), None);
         std::fs::write(dir.join("share/systape/systape.html"), "a connect-src 'none' b").unwrap();
-        assert_eq!(page(None, Some(this.clone())).unwrap(), "a connect-src 'self' b");
-        let other = page(Some(this), None).unwrap_err().to_string();
+        assert_eq!(viewer(None, Some(this.clone())).unwrap().as_deref(), Some("a connect-src 'self' b"));
+        let other = viewer(Some(this), None).unwrap_err().to_string();
         assert!(other.contains("is not the viewer"), "{other}");
         std::fs::remove_dir_all(&dir).unwrap();
     }

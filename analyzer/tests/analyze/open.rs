@@ -21,7 +21,13 @@ impl Drop for Server {
 /// Begins to serve `tape` with the viewer in `page`, and says host and token.
 fn serve(page: &Path, tape: &Path) -> (Server, String, String) {
     let mut command = Command::new(program());
-    command.arg("open").arg(tape).env("SYSTAPE_VIEWER", page);
+    command.env("SYSTAPE_VIEWER", page);
+    begin(command, tape)
+}
+
+/// The same by `command`.
+fn begin(mut command: Command, tape: &Path) -> (Server, String, String) {
+    command.arg("open").arg(tape);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -40,6 +46,24 @@ fn ask(host: &str, request: &str) -> (String, Vec<u8>) {
     stream.read_to_end(&mut answer).unwrap();
     let at = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("a head");
     (String::from_utf8(answer[..at].to_vec()).unwrap(), answer[at + 4..].to_vec())
+}
+
+#[test]
+fn without_a_viewer_a_browser_gets_the_page_of_report() {
+    let place = Place::new();
+    // a viewer that somebody made lies beside the program that is tested
+    let bare = place.path("analyze");
+    fs::copy(program(), &bare).unwrap();
+    let tape = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/tapes/ledger-1.3.tape");
+    let mut command = Command::new(&bare);
+    command.env_remove("SYSTAPE_VIEWER");
+    let (_server, host, token) = begin(command, &tape);
+    let (head, body) = ask(&host, &format!("GET /{token}/ HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+    assert!(head.starts_with("HTTP/1.1 200 OK") && head.contains("text/html"), "{head}");
+    let page = place.path("page.html");
+    let written = Command::new(program()).arg("report").arg(&tape).arg("-o").arg(&page).output().unwrap();
+    assert!(written.status.success(), "{written:?}");
+    assert_eq!(String::from_utf8(body).unwrap(), fs::read_to_string(&page).unwrap());
 }
 
 #[test]

@@ -4,14 +4,12 @@
 //! machine, 9001 (`setupContentSecurityPolicy` in ui/src/frontend/index.ts, tools/open_trace_in_ui). It asks once, for the whole file, and
 //! keeps that (`loadTraceFromUrl` in ui/src/frontend/trace_url_handler.ts). Only this origin is answered.
 //!
-//! The trace is made by a second process of this program, in the sandbox of all reports. This one opens no tape. The file has no name any
-//! more when the page asks for it, so nothing is left however this ends.
+//! The trace is made by a second process ([`made`]).
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
@@ -19,6 +17,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 
 use super::http::{self, head, is_same, request};
+use super::made::made;
 use super::{listen, send};
 use systape_answers::render::form::Format;
 use systape_answers::render::out::Out;
@@ -46,7 +45,7 @@ pub(super) fn serve(tape: &Path, confined: bool) -> Result<Verdict> {
         )
     })?;
     interrupt::count();
-    let trace = trace(tape, confined)?;
+    let trace = made(&["export", "perfetto"], tape, confined)?;
     let served = ServedTrace {
         host: listener.local_addr()?.to_string(),
         token: http::token()?,
@@ -62,25 +61,6 @@ pub(super) fn serve(tape: &Path, confined: bool) -> Result<Verdict> {
          A browser may ask whether the page may reach this machine. Ctrl-C ends it",
     );
     served.until_fetched(listener, || interrupt::came() > 0)
-}
-
-/// Makes the trace, in a file without a name.
-fn trace(tape: &Path, confined: bool) -> Result<File> {
-    let path: PathBuf = std::env::temp_dir().join(format!("systape-{}.pftrace", http::token()?));
-    let this = std::env::current_exe().context("cannot find this program")?;
-    let mut export = Command::new(this);
-    export.args(["export", "perfetto", "-i"]).arg(tape).arg("-o").arg(&path);
-    if !confined {
-        export.arg("--no-sandbox");
-    }
-    let made = export.status();
-    let file = File::open(&path);
-    // it is not there if it could not be made
-    let _ = fs::remove_file(&path);
-    if !made.context("cannot start 'analyze export perfetto'")?.success() {
-        bail!("'analyze export perfetto' made no trace");
-    }
-    file.with_context(|| format!("cannot read {}", path.display()))
 }
 
 /// Name of the trace of `tape`, of characters that stand in an address as they are.
