@@ -16,23 +16,38 @@ fn full_tapes(lab: &Lab) -> Vec<String> {
     names
 }
 
-/// Plants the stall until it has been followed: the full recording may not have been ready. Returns its tape.
+/// Whose stall a full recording was begun for; None: it has not ended yet.
+fn begun_for(lab: &Lab, tape: &str) -> Option<String> {
+    let info = lab.analyze(&["info", tape, "--format", "json"]);
+    if info.status.code() != Some(0) || info.json()[0]["end_reason"] != "--for reached" {
+        return None;
+    }
+    let why = lab.analyze(&["why", tape, "--format", "json"]).expect(0).json();
+    Some(why.first().and_then(|row| row["comm"].as_str()).unwrap_or_default().to_owned())
+}
+
+/// Plants the stall until it has been followed: the full recording may not have been ready, or was begun for a stall of somebody else on
+/// the machine. Returns its tape.
 fn planted(lab: &Lab, program: &str, kind: &str) -> String {
-    let before = full_tapes(lab);
+    let mut others = full_tapes(lab);
     let mut stall: Option<Background> = None;
+    let mut found = None;
     lab.until(kind, || {
-        if full_tapes(lab).len() > before.len() {
-            return true;
-        }
-        if stall.as_mut().is_none_or(|stall| stall.ended().is_some()) {
+        if let Some(tape) = full_tapes(lab).into_iter().find(|name| !others.contains(name)) {
+            match begun_for(lab, &tape) {
+                Some(comm) if comm == "stalls" => found = Some(tape),
+                Some(_) => others.push(tape),
+                None => {}
+            }
+        } else if stall.as_mut().is_none_or(|stall| stall.ended().is_some()) {
             stall = Some(Background::start(lab.command(program).args([kind, "2.5"])));
         }
-        false
+        found.is_some()
     });
     if let Some(stall) = stall {
         stall.wait();
     }
-    full_tapes(lab).into_iter().find(|name| !before.contains(name)).expect("a tape")
+    found.expect("a tape")
 }
 
 #[test]
