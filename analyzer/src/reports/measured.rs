@@ -15,8 +15,8 @@ systape_format::tables! {
         total_ns ? AtLeast: Duration "time in all of them, as far as it is known of `incomplete_calls`"
         min_ns ? AtMost: Duration "shortest call whose whole duration is known; null: there is none"
         avg_ns ? OfKnown: Duration "mean of these; null: there are none"
-        max_ns ? AtLeast: Duration "longest of these; null: there is none"
-        stddev_percent ? OfKnown: Real "their relative standard deviation as perf has it; null: too few, or some were counted instead of stored"
+        max_ns ? AtLeast: Duration "longest call, as far as it is known of `incomplete_calls`; null: none is known"
+        stddev_percent ? OfKnown: Real "relative standard deviation of the same calls as `avg_ns`, as perf has it; null: too few, or some were counted instead of stored"
         p50_ns ? OfKnown: Duration "their median; null: none, or it could be off by more than a factor of two"
         p99_ns ? OfKnown: Duration "their 99th percentile; null: likewise"
         incomplete_calls ? AtLeast: Count "calls of which only a lower bound is known"
@@ -44,14 +44,14 @@ pub(crate) fn measured(row: &Row<'_>, short: bool) -> Vec<String> {
         millis(total, lead(short || stats.open > 0)),
         (stats.timed > 0).then_some(stats.min).map_or_else(|| "-".to_owned(), |min| millis(min, mark::at_most(short))),
         stats.avg().map_or_else(|| "-".to_owned(), |avg| millis(avg, mark::about(short))),
-        stats.longest().map_or_else(|| "-".to_owned(), |max| millis(max, lead(short || stats.open_max > stats.max))),
+        stats.longest().map_or_else(|| "-".to_owned(), |max| millis(max, lead(short || stats.open > 0))),
         stats.stddev_percent().map_or_else(|| "-".to_owned(), |percent| format!("{}{percent:.2}", mark::about(short))),
         p50,
         p99,
     ]
 }
 
-/// Sets the sums of a call: times are those of finished calls; `total_ns` includes the others' lower bounds.
+/// Sets the sums of a call: times are those of finished calls; `total_ns` and `max_ns` include the others' lower bounds.
 pub(crate) fn measures(line: &mut record::Row<'_>, stats: &Stats) {
     let timed = |value: u64| (stats.timed > 0).then_some(value);
     let open = stats.open > 0;
@@ -61,7 +61,7 @@ pub(crate) fn measures(line: &mut record::Row<'_>, stats: &Stats) {
     line.set("calls", stats.calls).set("errors", stats.errors);
     line.bound("total_ns", u64::try_from(stats.total()).unwrap_or(u64::MAX), open);
     // an open call may become longer than every finished one
-    line.set("min_ns", timed(stats.min)).set("avg_ns", stats.avg()).bound("max_ns", timed(stats.max), open);
+    line.set("min_ns", timed(stats.min)).set("avg_ns", stats.avg()).bound("max_ns", stats.longest(), open);
     line.set("stddev_percent", stats.stddev_percent()).set("p50_ns", p50).set("p99_ns", p99);
     line.set("incomplete_calls", stats.open).set("ledger_calls", stats.ledger_calls()).set("quantile_error", error);
 }

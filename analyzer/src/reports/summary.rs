@@ -599,7 +599,7 @@ fn total(out: &mut Vec<u8>, stats: &Stats, width: usize) {
 
 /// The longest call in ms.
 fn longest(out: &mut Vec<u8>, stats: &Stats, width: usize) {
-    optional(out, stats.longest(), width, mark::at_least(stats.open_max > stats.max));
+    optional(out, stats.longest(), width, mark::at_least(stats.open > 0));
 }
 
 /// A quantile in ms; `~`: the ledger makes it less certain than the histogram of stored calls.
