@@ -1,5 +1,6 @@
 //! One file a report. Each gets a [`Context`]: the tape, the resolved command line, and the known losses.
 
+pub(crate) mod across;
 pub(crate) mod added;
 pub(crate) mod block;
 pub(crate) mod call_texts;

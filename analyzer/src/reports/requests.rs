@@ -145,7 +145,7 @@ fn peer(exchange: &Exchange) -> Option<Vec<u8>> {
 }
 
 /// The families that exchanges are made of.
-const MADE_OF: [Family; 2] = [Family::Syscall, Family::Net];
+pub(super) const MADE_OF: [Family; 2] = [Family::Syscall, Family::Net];
 /// The same, and those that say where time went.
 const FOLLOWED: [Family; 4] = [Family::Sched, Family::Process, Family::Syscall, Family::Net];
 
@@ -168,7 +168,7 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
 }
 
 /// What the answer lacks for other reasons than loss.
-fn notes(tape: &Tape, unread: &LeftUnread) -> Vec<String> {
+pub(super) fn notes(tape: &Tape, unread: &LeftUnread) -> Vec<String> {
     let mut notes = Vec::new();
     if losses::stores_some(tape) {
         notes.push("NOT SURE: record stored only some calls: exchanges may be parts of others".to_owned());

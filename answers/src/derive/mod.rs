@@ -1,5 +1,6 @@
 //! State machines on plain values: they know neither tapes' bytes nor printing.
 
+pub mod across;
 pub mod block;
 pub mod chance;
 pub mod changes;

@@ -106,6 +106,19 @@ fn plain(end: &[u8]) -> Arc<[u8]> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EndAddresses(Arc<[u8]>, Arc<[u8]>);
 
+impl EndAddresses {
+    /// Address and port of the end itself, of a UNIX socket its inode.
+    pub fn local(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Those of the other end of a TCP connection.
+    #[must_use]
+    pub fn turned(&self) -> Self {
+        Self(Arc::clone(&self.1), Arc::clone(&self.0))
+    }
+}
+
 /// What tells an end from all others: its addresses and their namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EndKey {

@@ -14,9 +14,9 @@ use systape_format::sockets;
 use systape_format::tables::TableRows;
 
 use super::super::{lost_calls, operations};
-use super::ends::{Listener, NamedSocket};
+use super::ends::{EndAddresses, Listener, NamedSocket};
 use super::track::{ByteFlow, Connecting, ExchangeStep, ExchangeTracker, LeftOutEnds, Move, MoveOutcome, SegmentSays};
-use super::{Amount, Exchange, Mover};
+use super::{Amount, EndSide, Exchange, Mover};
 use crate::derive::operations::Operation;
 use systape_events::calls::{CallInfo, recorded};
 use systape_events::load::{Base, FdPath, Loaded, OpenCalls};
@@ -58,9 +58,18 @@ pub struct LeftUnread {
 
 /// Gives `each` the exchanges of the tape, in the order in which it is known that they are over.
 pub fn read(question: &Question<'_>, each: impl FnMut(Exchange) + Send) -> (Coverage, LeftUnread) {
+    read_knowing(question, FxHashMap::default(), each)
+}
+
+/// The same of a tape of which another one says which side some ends are.
+pub fn read_knowing(
+    question: &Question<'_>,
+    known: FxHashMap<EndAddresses, EndSide>,
+    each: impl FnMut(Exchange) + Send,
+) -> (Coverage, LeftUnread) {
     let tape = question.tape;
     let has = |table: &str| tape.table_defs().values().any(|def| def.name == table);
-    let tracker = ExchangeTracker::new(has(&SOCKET_NAME.name), has(&SOCKET_SEGMENT.name));
+    let tracker = ExchangeTracker::new(has(&SOCKET_NAME.name), has(&SOCKET_SEGMENT.name)).knowing(known);
     let unseen = gaps(tape, |_, gap| loses(gap, &[Family::Net]));
     let each = with_segments(unseen, each);
     let mut feeder = ExchangeFeeder { tracker, out: Vec::new(), last: 0, nameless: 0, each };

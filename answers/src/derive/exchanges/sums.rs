@@ -15,7 +15,8 @@ pub struct Spread {
 }
 
 impl Spread {
-    fn add(&mut self, ns: u64) {
+    /// One more.
+    pub fn add(&mut self, ns: u64) {
         self.hist.add(ns);
         self.max = self.max.max(ns);
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::ends::{EndKey, Listener, StreamEnd};
+use super::ends::{EndAddresses, EndKey, Listener, StreamEnd};
 use super::{Amount, CutShort, EndSide, Exchange, Mover, SentOff, Trouble};
 use systape_format::sockets::port;
 
@@ -210,6 +210,8 @@ pub struct ExchangeTracker {
     established: FxHashMap<u64, u64>,
     /// When bytes came to connections that nobody has accepted yet.
     early: FxHashMap<u64, u64>,
+    /// Sides of ends that are known beforehand.
+    known: FxHashMap<EndAddresses, EndSide>,
     /// Segments of connections are on the tape.
     segments: bool,
     dead: FxHashSet<u32>,
@@ -227,6 +229,11 @@ impl ExchangeTracker {
     /// Nothing yet; `names`: the tape says when sockets of TCP get their addresses; `segments`: and what their segments say.
     pub fn new(names: bool, segments: bool) -> Self {
         Self { names, segments, ..Self::default() }
+    }
+
+    /// The same for a tape of which another one says which side some ends are.
+    pub fn knowing(self, known: FxHashMap<EndAddresses, EndSide>) -> Self {
+        Self { known, ..self }
     }
 
     /// Takes the next step, at `ts`; what is over goes to `out`.
@@ -325,7 +332,7 @@ impl ExchangeTracker {
             Some(_) => EndSide::Server,
             // who connects has no path, as a rule
             None if end.unix && !end.path.is_empty() => EndSide::Server,
-            None => EndSide::Unknown,
+            None => self.known.get(&end.key().addresses).copied().unwrap_or_default(),
         };
         ConnectionEnd {
             end: Arc::clone(end),

@@ -1,5 +1,6 @@
 //! Tests that record their own programs: they run beside each other ([`systape_e2e::lab::Lab::beside`]), and first.
 
+mod across;
 mod args;
 mod attached;
 mod cgroups;
