@@ -152,7 +152,23 @@ flight() {
     mv flight/*.tape flight.tape && keep flight
 }
 
-for name in demo flames kills disk hung network quota compare looks flight; do
+# two machines, as two network namespaces: one asks, the other is slow once
+machines() {
+    cp "${tapes%/testdata/guides}/e2e/workloads/machines.py" .
+    python3 -B machines.py &
+    until [ -s connected ] && [ -s pids ]; do sleep 0.05; done
+    local server client
+    read -r server client <pids
+    unshare --uts sh -c "hostname db-1; exec record -p $server -o db.tape" &
+    unshare --uts sh -c "hostname web-1; exec record -p $client -o web.tape" &
+    until [ -s db.tape ] && [ -s web.tape ]; do sleep 0.05; done
+    sleep 1
+    touch go
+    wait
+    keep web && keep db
+}
+
+for name in demo flames kills disk hung network quota compare looks flight machines; do
     wanted $name "$@" || continue
     echo "guides: $name" >&2
     $name

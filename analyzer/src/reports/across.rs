@@ -3,6 +3,7 @@
 
 mod rows;
 mod side;
+mod who;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -82,7 +83,7 @@ fn run(config: &Config, tapes: &[PathBuf], out: &mut Out) -> Result<Verdict> {
         }
     }
     if !out.is_text() {
-        let clocks = pairs.iter().map(|pair| rows::clock_row(pair, &sides));
+        let clocks = pairs.iter().map(|pair| rows::clock_row(pair, &sides, short));
         out.rows_beside(&CLOCKS, Judgement::Each, clocks)?;
         sides.iter().flat_map(|side| &side.notes).for_each(|note| out.say(note));
     }
@@ -134,19 +135,19 @@ fn head(sides: &[TapeSide], pairs: &[Pair], out: &mut Out) -> Result<()> {
 }
 
 /// The clock of the server ahead of that of the client, and the times of an exchange: at the end that asks, and at the other.
-fn oriented(pair: &Pair, found: &SharedExchanges, at: &SharedExchange) -> rows::Joined {
+fn oriented(pair: &Pair, found: &SharedExchanges, at: &SharedExchange) -> rows::ExchangeAtBoth {
     let connection = &pair.connections[at.connection];
     let (one, other) = (connection.first[at.first], connection.second[at.second]);
     let ClockBounds { least, most } = found.clocks.at(one.begin as i64);
     match connection.first_asks {
-        true => rows::Joined {
+        true => rows::ExchangeAtBoth {
             client: one,
             server: other,
             sides: (pair.first, pair.second),
             ahead: ClockBounds { least, most },
             key: pair.keys[at.connection].clone(),
         },
-        false => rows::Joined {
+        false => rows::ExchangeAtBoth {
             client: other,
             server: one,
             sides: (pair.second, pair.first),
@@ -157,7 +158,7 @@ fn oriented(pair: &Pair, found: &SharedExchanges, at: &SharedExchange) -> rows::
 }
 
 /// The exchanges of all pairs.
-fn joined(pairs: &[Pair]) -> impl Iterator<Item = rows::Joined> {
+fn joined(pairs: &[Pair]) -> impl Iterator<Item = rows::ExchangeAtBoth> {
     pairs.iter().flat_map(|pair| {
         let found = pair.found.as_ref().ok().and_then(Option::as_ref);
         found.into_iter().flat_map(move |found| found.exchanges.iter().map(move |at| oriented(pair, found, at)))
@@ -183,7 +184,7 @@ fn slowest(
         }
     }
     let mut rows: Vec<SlowAcross> = heap.into_sorted_vec().into_iter().map(|Reverse(slow)| slow).collect();
-    side::name(config, sides, &mut rows)?;
+    who::find(config, sides, &mut rows)?;
     config.shown.rows(rows.len());
     rows::print_slowest(&rows, sides, (all, short), out)
 }

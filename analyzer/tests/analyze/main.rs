@@ -5,6 +5,7 @@
 mod common;
 mod sources;
 
+mod across;
 mod arrow;
 mod asleep;
 mod block_net;

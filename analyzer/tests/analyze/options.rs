@@ -104,7 +104,7 @@ const THEIRS: [(&str, &str); 16] = [
 /// Options that are the word for a view of their own: they choose it.
 const CHOOSE: [&str; 2] = ["summary", "with_summary"];
 
-const TAPES: [&str; 18] = [
+const TAPES: [&str; 19] = [
     "held.tape",
     "sample.tape",
     "events.tape",
@@ -123,6 +123,7 @@ const TAPES: [&str; 18] = [
     "served.tape",
     "stats.tape",
     "tools.tape",
+    "db.tape",
 ];
 
 fn place() -> Place {
@@ -145,6 +146,7 @@ fn answer_by(ask: Ask, place: &Place, view: &View, words: &str, tape: &str) -> R
     let copy = place.path("copy.tape");
     let written = ["out.svg", "out.html", "report.html"].map(|name| place.path(name));
     let operands = match view.operands {
+        Operands::Tapes if view.name == "across" => format!("web.tape {tape}"),
         Operands::Tape | Operands::Tapes => tape.to_owned(),
         Operands::TwoTapes => format!("{tape} more.tape"),
         Operands::TapeAndCopy => format!("{tape} copy.tape"),

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::common::commands::COMMANDS;
+use crate::common::commands::{COMMANDS, MACHINES};
 use crate::common::{self, Place};
 use systape_abi::is_unsafe;
 
@@ -32,6 +32,7 @@ fn no_report_lets_words_of_a_tape_act() {
             let words = words.split_whitespace().map(|word| match word {
                 "TAPE" => "hostile.tape",
                 "SOUND" => "sample.tape",
+                "ASKS" => MACHINES[0],
                 "OUT" => "out",
                 word => word,
             });

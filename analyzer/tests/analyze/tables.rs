@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::common::commands::{COMMANDS, OF_FILES};
+use crate::common::commands::{COMMANDS, MACHINES, OF_FILES};
 use crate::common::{self, Place};
 use serde_json::Value;
 use systape_analyzer::exercise::names as column_names;
@@ -246,6 +246,7 @@ fn tapes(place: &Place) -> Vec<PathBuf> {
         tapes.extend(files.filter(|path| path.extension().is_some_and(|e| e == "tape")));
     }
     assert!(tapes.len() > 10, "{tapes:?}");
+    tapes.push(MACHINES[1].into());
     // a damaged one: the middle is unreadable
     let mut damaged = fs::read(place.path("sample.tape")).unwrap();
     let middle = damaged.len() / 2;
@@ -261,6 +262,7 @@ fn ask(here: &Place, sound: &Path, command: &str, format: &str, tape: &Path) -> 
     let _ = fs::remove_file(&out);
     let words = command
         .replace("SOUND", &sound.display().to_string())
+        .replace("ASKS", MACHINES[0])
         .replace("TAPE", &tape.display().to_string())
         .replace("OUT", &out.display().to_string());
     let got = here.ask(&format!("{words} --format {format}"));

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::common::commands::COMMANDS;
+use crate::common::commands::{COMMANDS, MACHINES};
 use crate::common::terminal::{Terminal, words};
 use crate::common::{self, Place};
 use systape_analyzer::exercise::VIEWS;
@@ -65,6 +65,7 @@ fn reports() -> (Vec<String>, Vec<String>) {
             "requests.tape"
         }
         "requests --slowest --where" => "served.tape",
+        "across" | "across --slowest" => MACHINES[1],
         "kills" | "exec" | "exec --tree" | "execsnoop" => "life.tape",
         "fds" | "env" => "held.tape",
         "statsnoop" => "stats.tape",
@@ -75,7 +76,7 @@ fn reports() -> (Vec<String>, Vec<String>) {
     };
     for (report, ways) in COMMANDS.iter().filter(|(report, _)| *report != "a file") {
         for (at, way) in ways.iter().enumerate() {
-            let way = way.replace("SOUND", "more.tape");
+            let way = way.replace("SOUND", "more.tape").replace("ASKS", MACHINES[0]);
             let list = if at == 0 { &mut first } else { &mut lines };
             list.push(way.replace("TAPE", tape(report)));
             lines.extend(["kernel-6.1-mix.tape", "hostile.tape"].map(|tape| way.replace("TAPE", tape)));

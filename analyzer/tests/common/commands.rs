@@ -1,6 +1,7 @@
 //! How each report is asked for.
 
-/// Ways to ask for each report of the registry; TAPE is the tape, OUT a file that does not exist, SOUND another tape.
+/// Ways to ask for each report of the registry; TAPE is the tape, OUT a file that does not exist, SOUND another tape, ASKS that of a machine that
+/// asked the other of [`MACHINES`].
 pub const COMMANDS: &[(&str, &[&str])] = &[
     (
         "",
@@ -96,6 +97,8 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
     ("requests --client --by", &["requests --client --by process,peer TAPE"]),
     ("requests --slowest --where", &["requests --slowest 1 --where TAPE"]),
     ("requests --slowest", &["requests --slowest 9 TAPE", "requests --client --slowest 9 TAPE"]),
+    ("across", &["across ASKS TAPE"]),
+    ("across --slowest", &["across --slowest 9 ASKS TAPE"]),
     ("net", &["net TAPE"]),
     ("net --events", &["net --events TAPE"]),
     ("net --udp", &["net --udp TAPE"]),
@@ -140,3 +143,9 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
 
 /// The words that begin the name of a report that is about a file.
 pub const OF_FILES: [&str; 7] = ["check", "repair", "redact", "cut", "merge", "assert", "import strace"];
+
+/// The tapes of two machines that were recorded at the same time: of the one that asks, and of the one that answers.
+pub const MACHINES: [&str; 2] = [
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../testdata/guides/web.tape"),
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../testdata/guides/db.tape"),
+];

@@ -525,6 +525,9 @@ impl Place {
         looks::write(&place.path("looks.tape"), &[]);
         exchanges::write(&place.path("requests.tape"), &[]);
         exchanges::write_served(&place.path("served.tape"));
+        for (tape, name) in commands::MACHINES.into_iter().zip(["web.tape", "db.tape"]) {
+            std::fs::copy(tape, place.path(name)).unwrap();
+        }
         place
     }
 

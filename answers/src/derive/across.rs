@@ -63,9 +63,9 @@ impl ExchangeSeen {
 /// The exchanges of one pair of addresses, in order of time at each end.
 #[derive(Clone, Debug, Default)]
 pub struct SharedConnection {
-    /// As the first tape has them.
+    /// Exchanges of the end on the first tape.
     pub first: Vec<ExchangeSeen>,
-    /// As the second tape has them.
+    /// Exchanges of the end on the second tape.
     pub second: Vec<ExchangeSeen>,
     /// The end on the first tape asks.
     pub first_asks: bool,
@@ -74,9 +74,9 @@ pub struct SharedConnection {
 /// How far the clock of the second tape is ahead of that of the first, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockBounds {
-    /// At least so far.
+    /// Lower bound.
     pub least: i64,
-    /// At most so far.
+    /// Upper bound.
     pub most: i64,
 }
 
@@ -287,9 +287,9 @@ impl ClockDifference {
 pub struct SharedExchange {
     /// Number of its connection.
     pub connection: usize,
-    /// Its place among the exchanges of the first tape.
+    /// Place among the connection's exchanges of the first tape.
     pub first: usize,
-    /// Its place among those of the second.
+    /// Place among those of the second.
     pub second: usize,
 }
 

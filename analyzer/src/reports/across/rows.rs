@@ -42,11 +42,11 @@ systape_format::tables! {
     pub(super) CLOCKS = "across_clocks" {
         first_tape: Str key [Path] "one of them"
         second_tape: Str key [Path] "the other one"
-        ahead_least_ms: Real "the clock of the second machine (its time of day at the start of its tape, and CLOCK_MONOTONIC since) is at least so far ahead, ms, negative: behind, when that is known best; null: not known"
-        ahead_most_ms: Real "it is at most so far ahead; null: likewise"
-        exchanges: Count "exchanges that are known to be on both tapes"
-        connections: Count "connections that both tapes have"
-        unsure: Count "connections with exchanges of which it is not known which of the other tape they are"
+        ahead_least_ms ? AtLeast: Real "the clock of the second machine (its time of day at the start of its tape, and CLOCK_MONOTONIC since) is at least so far ahead, ms, negative: behind, when that is known best; null: not known"
+        ahead_most_ms ? AtMost: Real "it is at most so far ahead; null: likewise"
+        exchanges ? AtLeast: Count "exchanges that are known to be on both tapes"
+        connections ? AtLeast: Count "connections that both tapes have"
+        unsure ? OfKnown: Count "connections with exchanges of which it is not known which of the other tape they are"
         contradicts: Flag "what is known of the two clocks cannot all be true, so no exchange is known to be on both"
     }
     /// With `--slowest` one row for each of the slowest exchanges that are on two tapes, the slowest first.
@@ -56,30 +56,30 @@ systape_format::tables! {
         server_tape: Str key [Path] "tape of the end that answered"
         server: Str key [Address] "address and port of the server"
         total_ns: Duration "how long it took at the end that asked"
-        there_least_ns: Duration "time from its first write until the first bytes were at the server, at least"
-        there_most_ns: Duration "at most"
+        there_least_ns ? AtLeast: Duration "time from its first write until the first bytes were at the server, at least"
+        there_most_ns ? AtMost: Duration "at most"
         queue_ns: Duration "at the server, as in `requests --slowest`; null: not known"
         receive_ns: Duration "likewise"
         serve_ns: Duration "likewise"
         send_ns: Duration "likewise"
         held_ns: Duration "likewise"
-        back_least_ns: Duration "time from the end of that until the end that asked had read all, at least"
-        back_most_ns: Duration "at most"
+        back_least_ns ? AtLeast: Duration "time from the end of that until the end that asked had read all, at least"
+        back_most_ns ? AtMost: Duration "at most"
         network_ns: Duration "both ways together, which is known better than each"
-        client.pid: Int "who asked: process"
-        client.tid: Int "thread"
-        client.comm: Str [Comm] "its name"
-        server.pid: Int "who answered: process"
-        server.tid: Int "thread"
-        server.comm: Str [Comm] "its name"
+        asked.pid: Int "who asked: process"
+        asked.tid: Int "thread"
+        asked.comm: Str [Comm] "its name"
+        answered.pid: Int "who answered: process"
+        answered.tid: Int "thread"
+        answered.comm: Str [Comm] "its name"
     }
 }
 
 /// An exchange at both ends.
-pub(super) struct Joined {
-    /// As the end that asked saw it.
+pub(super) struct ExchangeAtBoth {
+    /// Times at the end that asked.
     pub client: ExchangeSeen,
-    /// As the server saw it.
+    /// Times at the server.
     pub server: ExchangeSeen,
     /// Numbers of their tapes.
     pub sides: (usize, usize),
@@ -89,7 +89,7 @@ pub(super) struct Joined {
     pub key: ClientKey,
 }
 
-impl Joined {
+impl ExchangeAtBoth {
     /// How long it took at both ends, ns; None: not known of one.
     fn totals(&self) -> Option<(u64, u64)> {
         self.client.total.zip(self.server.total)
@@ -204,20 +204,21 @@ fn ahead(pair: &Pair, sides: &[TapeSide]) -> Option<[f64; 2]> {
 }
 
 /// The row of two tapes.
-pub(super) fn clock_row<'r>(pair: &Pair, sides: &'r [TapeSide]) -> Row<'r> {
+pub(super) fn clock_row<'r>(pair: &Pair, sides: &'r [TapeSide], short: bool) -> Row<'r> {
     let found = pair.found.as_ref().ok().and_then(Option::as_ref);
     let bounds = ahead(pair, sides);
     let mut row = Row::new(&CLOCKS);
     row.set("first_tape", sides[pair.first].path_bytes()).set("second_tape", sides[pair.second].path_bytes());
-    row.set("ahead_least_ms", bounds.map(|[least, _]| least)).set("ahead_most_ms", bounds.map(|[_, most]| most));
-    row.set("exchanges", found.map_or(0, |found| found.exchanges.len() as u64));
-    row.set("connections", pair.connections.len() as u64);
-    row.set("unsure", found.map_or(pair.connections.len(), |found| found.unsure) as u64);
+    row.bound("ahead_least_ms", bounds.map(|[least, _]| least), short);
+    row.bound("ahead_most_ms", bounds.map(|[_, most]| most), short);
+    row.bound("exchanges", found.map_or(0, |found| found.exchanges.len() as u64), short);
+    row.bound("connections", pair.connections.len() as u64, short);
+    row.bound("unsure", found.map_or(pair.connections.len(), |found| found.unsure) as u64, short);
     row.set("contradicts", pair.found.is_err());
     row
 }
 
-/// The same as a sentence.
+/// A sentence about two tapes.
 pub(super) fn clock_text(pair: &Pair, sides: &[TapeSide]) -> String {
     let [first, second] = [&sides[pair.first], &sides[pair.second]].map(TapeSide::name);
     let many = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
@@ -254,7 +255,7 @@ pub(super) fn clock_text(pair: &Pair, sides: &[TapeSide]) -> String {
 /// One of the slowest.
 pub(super) struct SlowAcross {
     /// Times at both ends.
-    pub joined: Joined,
+    pub joined: ExchangeAtBoth,
     /// How long it took at both ends, ns.
     totals: (u64, u64),
     /// The exchange at the end that asked, read anew.
@@ -264,8 +265,8 @@ pub(super) struct SlowAcross {
 }
 
 impl SlowAcross {
-    /// None: its times are not known.
-    pub(super) fn of(joined: Joined) -> Option<Self> {
+    /// The exchange as one of the slowest; None: its times are not known.
+    pub(super) fn of(joined: ExchangeAtBoth) -> Option<Self> {
         joined.totals().map(|totals| Self { joined, totals, client: None, server: None })
     }
 
@@ -296,7 +297,7 @@ impl SlowAcross {
         self.server.as_ref().and_then(Exchange::phases)
     }
 
-    fn row<'r>(&'r self, sides: &'r [TapeSide]) -> Row<'r> {
+    fn row<'r>(&'r self, sides: &'r [TapeSide], short: bool) -> Row<'r> {
         let one = &self.joined;
         let (client, server, phases) = (&sides[one.sides.0], &sides[one.sides.1], self.phases());
         let mut row = Row::new(&SLOWEST_ACROSS);
@@ -304,13 +305,14 @@ impl SlowAcross {
         row.set("client_tape", client.path_bytes()).set("server_tape", server.path_bytes());
         row.set("server", one.server()).set("total_ns", self.totals.0);
         let [least, most] = self.there();
-        row.set("there_least_ns", least).set("there_most_ns", most);
+        row.bound("there_least_ns", least, short).bound("there_most_ns", most, short);
         row.set("queue_ns", phases.and_then(|p| p.queued)).set("receive_ns", phases.map(|p| p.asking));
         row.set("serve_ns", phases.map(|p| p.between)).set("send_ns", phases.map(|p| p.answering));
         row.set("held_ns", phases.and_then(|p| p.held));
         let [least, most] = self.back();
-        row.set("back_least_ns", least).set("back_most_ns", most).set("network_ns", self.network());
-        for (group, exchange) in [("client", &self.client), ("server", &self.server)] {
+        row.bound("back_least_ns", least, short).bound("back_most_ns", most, short);
+        row.set("network_ns", self.network());
+        for (group, exchange) in [("asked", &self.client), ("answered", &self.server)] {
             match exchange.as_ref().map(|exchange| &exchange.actor().task) {
                 Some(task) => {
                     row.part(group, "pid", task.pid).part(group, "tid", task.tid).part(group, "comm", &task.comm);
@@ -380,7 +382,7 @@ pub(super) fn print_slowest(
     out: &mut Out,
 ) -> Result<()> {
     if !out.is_text() {
-        out.rows(&SLOWEST_ACROSS, Judgement::Touched(short), rows.iter().map(|slow| slow.row(sides)))?;
+        out.rows(&SLOWEST_ACROSS, Judgement::Touched(short), rows.iter().map(|slow| slow.row(sides, short)))?;
         return Ok(());
     }
     let names = ["time s", "ms", "there", "queue", "receive", "serve", "send", "held", "back"];

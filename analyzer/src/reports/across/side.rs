@@ -8,7 +8,6 @@ use rustc_hash::FxHashMap;
 use systape_format::model::Family;
 use systape_format::sockets::address;
 
-use super::rows::SlowAcross;
 use crate::asked::config::Config;
 use crate::reports::Context;
 use crate::reports::losses::LOSS_LINES;
@@ -37,7 +36,7 @@ pub(super) struct TapeSide {
     host: Vec<u8>,
     /// What it is called in text.
     name: String,
-    /// Its start, CLOCK_MONOTONIC ns.
+    /// Start of the tape, CLOCK_MONOTONIC ns.
     pub start: u64,
     /// The time of day at 0 of that clock, ns since 1970; None: not on the tape.
     pub day: Option<i64>,
@@ -48,7 +47,7 @@ pub(super) struct TapeSide {
     /// Number of connections with bytes both ways of which it is not known which end asks.
     unplaced: u64,
     /// What other tapes say of these.
-    known: KnownSides,
+    pub known: KnownSides,
     /// What is missing.
     pub notes: Vec<String>,
     /// Numbers are lower bounds.
@@ -182,35 +181,4 @@ impl EndExchanges {
 fn goes_out(end: &StreamEnd) -> bool {
     let own = |at: &Arc<[u8]>| address(at).starts_with(b"127.") || address(at) == b"[::1]";
     !end.unix && !own(&end.local) && !own(&end.remote)
-}
-
-/// Reads the tapes once more, for who took part in `rows` and what the parts of them took.
-pub(super) fn name(config: &Config, sides: &[TapeSide], rows: &mut [SlowAcross]) -> Result<()> {
-    for (at, side) in sides.iter().enumerate() {
-        let mut wanted: FxHashMap<(EndAddresses, u64), (usize, EndSide)> = FxHashMap::default();
-        for (number, row) in rows.iter().enumerate() {
-            let one = &row.joined;
-            if one.sides.0 == at {
-                wanted.insert((one.key.0.clone(), one.client.begin), (number, EndSide::Client));
-            }
-            if one.sides.1 == at {
-                wanted.insert((one.key.1.clone(), one.server.begin), (number, EndSide::Server));
-            }
-        }
-        if wanted.is_empty() {
-            continue;
-        }
-        let tape = open(&side.path)?;
-        let config = config.of(&side.path);
-        let context = Context::about(&config, &tape, &requests::MADE_OF)?;
-        // what cannot be read is known from the first time
-        let (_known, _) = read::read_knowing(&context.question, side.known.clone(), |exchange| {
-            let key = (exchange.end.key().addresses, ExchangeSeen::of(&exchange).begin);
-            if let Some((number, as_what)) = wanted.get(&key).filter(|(_, as_what)| *as_what == exchange.side) {
-                let row = &mut rows[*number];
-                *(if *as_what == EndSide::Client { &mut row.client } else { &mut row.server }) = Some(exchange);
-            }
-        });
-    }
-    Ok(())
 }

@@ -112,7 +112,7 @@ impl EndAddresses {
         &self.0
     }
 
-    /// Those of the other end of a TCP connection.
+    /// Addresses of the other end, of a TCP connection.
     #[must_use]
     pub fn turned(&self) -> Self {
         Self(Arc::clone(&self.1), Arc::clone(&self.0))

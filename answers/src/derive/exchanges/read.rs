@@ -61,7 +61,7 @@ pub fn read(question: &Question<'_>, each: impl FnMut(Exchange) + Send) -> (Cove
     read_knowing(question, FxHashMap::default(), each)
 }
 
-/// The same of a tape of which another one says which side some ends are.
+/// Gives `each` the exchanges as [`read`] does, of a tape of which another one says which side some ends are.
 pub fn read_knowing(
     question: &Question<'_>,
     known: FxHashMap<EndAddresses, EndSide>,

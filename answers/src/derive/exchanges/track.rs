@@ -231,7 +231,7 @@ impl ExchangeTracker {
         Self { names, segments, ..Self::default() }
     }
 
-    /// The same for a tape of which another one says which side some ends are.
+    /// The tracker of a tape of which another one says which side some ends are.
     pub fn knowing(self, known: FxHashMap<EndAddresses, EndSide>) -> Self {
         Self { known, ..self }
     }

@@ -58,7 +58,7 @@ fn two_machines_have_one_answer() {
         let [total, way] = ["total_ns", "network_ns"].map(|name| number(&row[name]));
         assert!(there <= way && back <= way && (known + way - total).abs() < 1.0, "{row}");
         assert_eq!(
-            [&row["client"]["pid"], &row["server"]["pid"]].map(|pid| pid.to_string()),
+            [&row["asked"]["pid"], &row["answered"]["pid"]].map(|pid| pid.to_string()),
             [pids[1], pids[0]],
             "{row}"
         );

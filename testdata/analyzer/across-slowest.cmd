@@ -1,0 +1,1 @@
+across web.tape db.tape --slowest 5
