@@ -16,6 +16,7 @@ use crate::reports::{Context, scheduling};
 use systape_answers::derive::critical::doing::{Doings, Spent};
 use systape_answers::derive::critical::log::{Log, Logged};
 use systape_answers::derive::critical::walk::{Handover, Part, Path};
+use systape_answers::derive::exchanges::read::CALLS;
 use systape_answers::derive::exchanges::{EndSide, Exchange};
 use systape_answers::derive::runs::decode::Needs;
 use systape_answers::derive::runs::feed;
@@ -235,9 +236,40 @@ impl Askers {
     }
 }
 
+/// Calls beside [`CALLS`] in which a thread waits for whoever asks next.
+const WAITS: [&str; 10] = [
+    "poll",
+    "ppoll",
+    "select",
+    "pselect6",
+    "epoll_wait",
+    "epoll_pwait",
+    "epoll_pwait2",
+    "io_uring_enter",
+    "io_getevents",
+    "io_pgetevents",
+];
+
+/// Whether a thread may have waited in `spent` for a question: a lock, a child or a clock asks nothing.
+fn may_be_asked(spent: Option<&Spent>, words: &Words<'_>) -> bool {
+    match spent.and_then(Spent::most).map(|most| most.place) {
+        Some(Place::Call(call)) => {
+            let name = &*words.book.get(call).name;
+            CALLS.contains(&name) || WAITS.contains(&name)
+        }
+        _ => true,
+    }
+}
+
 /// The waits of `path` that ended because a client asked, while the answer to `exchange` was not what was waited for: who waited and who
 /// asked, by number of the wait. While a body comes, and while the client reads the answer, it is waited for.
-fn idle(path: &Path, exchange: &Exchange, askers: &Askers, threads: &[Logged]) -> FxHashMap<u32, Handover> {
+fn idle(
+    (path, spent): (&Path, &[Spent]),
+    exchange: &Exchange,
+    askers: &Askers,
+    threads: &[Logged],
+    words: &Words<'_>,
+) -> FxHashMap<u32, Handover> {
     let upid = |id: u32| threads.get(id as usize).and_then(|thread| thread.tasks.last()).map_or(0, |task| task.upid);
     let of_client = |wait: &Handover| {
         let own = wait.within.is_none() && exchange.side == EndSide::Server;
@@ -246,7 +278,8 @@ fn idle(path: &Path, exchange: &Exchange, askers: &Askers, threads: &[Logged]) -
     };
     let waits = (0..)
         .zip(&path.handovers)
-        .filter(|(_, wait)| !wait.made && !of_client(wait) && askers.asks(upid(wait.by), upid(wait.thread)));
+        .filter(|(_, wait)| !wait.made && !of_client(wait) && askers.asks(upid(wait.by), upid(wait.thread)))
+        .filter(|(number, _)| may_be_asked(spent.get(*number as usize), words));
     waits.map(|(number, wait)| (number, *wait)).collect()
 }
 
@@ -292,20 +325,20 @@ fn times(context: &mut Context<'_>, exchanges: &[(&Exchange, u64)], askers: &Ask
             span
         }));
         number += (parts.len() + way.handovers.len()) as u32;
-        let idle = idle(&way, one.0, askers, &log.threads);
-        let idles: Vec<_> = parts.iter().map(|(part, _)| within(part, &way, &idle)).collect();
-        paths.push((one.0, way, parts, idles));
+        paths.push((one.0, way, parts));
     }
     let doings = Doings::new(asked, log.ids, keys::all_calls(session));
     let told = feed::feed(&question, Needs { files: calls, ..needs }, to, doings);
     let mut spent = told.tracker.sink.spent.into_iter();
     let words = Words { session, book: &question.book, names: &told.names };
     let mut all = Vec::new();
-    for (exchange, way, parts, idles) in paths {
+    for (exchange, way, parts) in paths {
         let mut of: Vec<Spent> = spent.by_ref().take(parts.len()).collect();
         of.resize_with(parts.len(), Spent::default);
         let mut waits: Vec<Spent> = spent.by_ref().take(way.handovers.len()).collect();
         waits.resize_with(way.handovers.len(), Spent::default);
+        let idle = idle((&way, &waits), exchange, askers, &log.threads, &words);
+        let idles: Vec<_> = parts.iter().map(|(part, _)| within(part, &way, &idle)).collect();
         let mut times = TimeByCause::new();
         let found: Vec<Found> = causes(parts, of, tape, &words).collect();
         let wakers = at_last(&found, &way);
