@@ -116,6 +116,9 @@ pub(crate) fn answer(
     }
     if result.is_ok() && config.shown.nothing() {
         nothing::why(config, &tape).iter().for_each(|why| out.say(why));
+    } else if result.is_ok() && config.view.name == "why" {
+        // that nothing was found is an answer about somebody, who has to be there
+        nothing::blamed(config, &tape).iter().for_each(|why| out.say(why));
     }
     result
 }

@@ -28,6 +28,7 @@ struct There {
     tids: BTreeSet<u32>,
     uids: BTreeSet<u32>,
     comms: BTreeSet<Vec<u8>>,
+    cgroup_ids: BTreeSet<u64>,
     calls: BTreeSet<(u8, u32)>,
     /// The longest call, ns; None: not known.
     longest: Option<u64>,
@@ -68,6 +69,7 @@ impl There {
         self.pids.insert(task.pid);
         self.tids.insert(task.tid);
         self.uids.insert(task.uid);
+        self.cgroup_ids.insert(task.cgroup_id);
         if !self.comms.contains(&task.comm) {
             self.comms.insert(task.comm.clone());
         }
@@ -120,6 +122,12 @@ fn unasked(config: &Config, tape: &Tape) -> Option<String> {
         "nothing to show: {what} that is asked for in {} s of what was recorded{families}",
         seconds(end, open)
     ))
+}
+
+/// Why no event of `tape` can pass one of the filters of `config`, in one sentence; None: some may pass each.
+pub(crate) fn blamed(config: &Config, tape: &Tape) -> Option<String> {
+    let filters = given(config, tape, &There::of(tape));
+    filters.into_iter().find_map(|GivenFilter { text, alone }| Some(format!("nothing matches {text}: {}", alone?)))
 }
 
 /// Why no event of `tape` passes the filters of `config`, in one sentence; without filters, what there is none of.
@@ -210,8 +218,16 @@ fn given(config: &Config, tape: &Tape, there: &There) -> Vec<GivenFilter> {
     if !filters.not_comms.is_empty() {
         add(format!("--comm='!{}'", filters.not_comms.join(",")), false, &String::new);
     }
-    for wanted in &filters.cgroups {
-        add(wanted.to_string(), false, &String::new);
+    if !filters.cgroups.is_empty() {
+        // without an answer it is not known which they are
+        let scope = Question::new(filters, tape, &[]).map(|question| question.scope);
+        let passes = |id: &u64| {
+            let task = Task { cgroup_id: *id, ..Task::default() };
+            scope.as_ref().map_or(true, |scope| scope.cgroup(&task))
+        };
+        let none = !there.cgroup_ids.iter().any(passes);
+        let text = filters.cgroups.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        add(text, none, &|| "no process of the tape was in it ('analyze top --by cgroup' lists them)".to_owned());
     }
     if !filters.paths.is_empty() {
         add(format!("-P {}", filters.paths.join(" -P ")), false, &String::new);

@@ -166,3 +166,22 @@ fn an_answer_without_rows_has_a_word_why_on_every_recorded_tape() {
     assert!(empty > 40, "{empty}");
     assert!(silent.is_empty(), "no word: {silent:#?}");
 }
+
+#[test]
+fn no_finding_about_nobody_is_not_good_news() {
+    let place = Place::with_tapes();
+    for (filter, has) in [
+        ("-p 4711", "the tape has processes"),
+        ("-t 4711", "the tape has threads"),
+        ("--comm=nginx", "the tape has threads"),
+        ("-u 4711", "the tape has users"),
+        ("--time 50,60", "the tape is from 0 to"),
+    ] {
+        let got = place.analyze(&format!("why {filter} sample.tape"));
+        let said = format!("analyze: nothing matches {}: ", filter.split(' ').next().unwrap());
+        let begins = got.err.starts_with(&said) || got.err.starts_with(&format!("analyze: nothing matches {filter}: "));
+        assert!(got.status == 0 && begins && got.err.contains(has), "{filter}: {} {}", got.out, got.err);
+    }
+    let got = place.analyze("why -p 100 sample.tape");
+    assert!(!got.err.contains("nothing matches"), "somebody is there: {}", got.err);
+}
