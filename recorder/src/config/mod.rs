@@ -250,6 +250,10 @@ impl RecordConfig {
             None => args.cgroup.as_deref().map(resolve_cgroup).transpose()?,
         };
         let cgroup_id = cgroup.as_deref().map(cgroup_id).transpose()?;
+        if let Some(dir) = cgroup.as_deref().filter(|dir| is_empty(dir)) {
+            let name = dir.file_name().map_or_else(|| dir.display().to_string(), |name| name.display().to_string());
+            events.notes.push(format!("no process is in {name} now: what enters it is recorded"));
+        }
         Ok(Self {
             filter,
             forced: Forced::parse(&args.force)?,
@@ -546,6 +550,11 @@ fn resolve_cgroup(path: &Path) -> Result<PathBuf> {
 fn cgroup_id(dir: &Path) -> Result<u64> {
     let meta = fs::metadata(dir).with_context(|| format!("-G: cannot look at {}", dir.display()))?;
     Ok(meta.ino())
+}
+
+/// Whether no process is in the cgroup or below it (Documentation/admin-guide/cgroup-v2.rst, cgroup.events); false: not known, as with v1.
+fn is_empty(dir: &Path) -> bool {
+    fs::read_to_string(dir.join("cgroup.events")).is_ok_and(|text| text.lines().any(|line| line == "populated 0"))
 }
 
 /// Number of possible CPUs, if the kernel reports it.

@@ -139,3 +139,21 @@ fn a_task_of_both_is_shown_in_that_of_v2() {
     assert_eq!(moves.len(), 2, "{moves:?}");
     assert_eq!(moves[0]["cgroup"], format!("/{name}-one"));
 }
+
+#[test]
+fn a_cgroup_without_processes_is_said() {
+    let Some(lab) = Lab::beside() else { return };
+    let Some(mount) = mount("cgroup2", "") else { return };
+    let made = Made::of(&mount, &format!("/systape-empty-{}.service", std::process::id()));
+    fs::create_dir(&made.1).expect("mkdir");
+    let record =
+        |command: &[&str]| lab.record("t.tape", &["-G", made.dir(), "--for", "100ms"], command).expect(0).stderr;
+    let said = record(&[]);
+    assert!(said.contains(".service now: what enters it is recorded"), "{said}");
+    let within =
+        systape_e2e::Background::start(lab.command("sh").args(["-c", &enter(made.dir()).replace("0.05", "30")]));
+    lab.until("it is there", || fs::read_to_string(made.1.join("cgroup.procs")).is_ok_and(|text| !text.is_empty()));
+    let said = record(&[]);
+    assert!(!said.contains("what enters it is recorded"), "{said}");
+    within.stop(libc::SIGKILL);
+}

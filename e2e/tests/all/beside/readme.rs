@@ -31,7 +31,14 @@ impl Unit {
 
 impl Drop for Unit {
     fn drop(&mut self) {
-        fs::remove_dir(&self.0).ok();
+        // what the shell had started ends a moment after it
+        let gone = || fs::remove_dir(&self.0).is_ok();
+        (0..200).any(|_| {
+            gone() || {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+                false
+            }
+        });
     }
 }
 
