@@ -60,15 +60,17 @@ impl Shown<'_> {
         Ok(())
     }
 
-    /// The first findings of the subject, without their times and commands, and what to say if there are none.
+    /// The first findings of the subject, and what broke elsewhere, without their times and commands, and what to say if there are none.
     pub(super) fn first(&self) -> (Vec<String>, &'static str) {
-        let own = self.ranked.iter().filter(|ranked| ranked.own).take(self.limit);
+        let own = self.ranked.iter().filter(|ranked| ranked.own);
+        let broke = self.ranked.iter().filter(|ranked| !ranked.own && ranked.finding.class == Severity::Broken);
+        let shown = own.chain(broke).take(self.limit);
         let line = |ranked: &RankedFinding| {
             let lost = self.cut || self.marks.touch(&ranked.finding);
             let cost = cost(ranked, lost || self.marks.path());
             format!("{cost:>13}  {}{}", output::hang(), sentence(&ranked.finding, lost))
         };
-        (own.map(line).collect(), if self.marks.any() { NOT_ALL } else { "Nothing slow or broken was found" })
+        (shown.map(line).collect(), if self.marks.any() { NOT_ALL } else { "Nothing slow or broken was found" })
     }
 
     fn findings(
