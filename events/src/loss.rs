@@ -146,6 +146,11 @@ impl Loss {
             && self.misses.is_empty()
     }
 
+    /// Whether nothing is missing but paths: every event is there.
+    pub fn is_of_paths(&self) -> bool {
+        Self { unplaced: 0, ..self.clone() }.complete()
+    }
+
     /// Whether events of `families` that `pid` (None: any process) had in `from` to `to` may be missing: whether a figure
     /// made from them is "at least". Of unreadable parts whose contents are not known any may be one of them.
     pub fn touches(&self, families: &[Family], pid: Option<u32>, (from, to): (u64, u64)) -> bool {
@@ -214,8 +219,10 @@ impl Loss {
         }
         if self.unplaced > 0 {
             let are = if self.unplaced == 1 { "call is" } else { "calls are" };
-            lines
-                .push(format!("AT LEAST: {} more {are} left out: whether on a file of -P is not known", self.unplaced));
+            lines.push(format!(
+                "AT LEAST: {} more {are} left out: their path is not known, and may be one of -P",
+                self.unplaced
+            ));
         }
         if self.aliases > 0 {
             let calls = if self.aliases == 1 { "removal or renaming" } else { "removals or renamings" };

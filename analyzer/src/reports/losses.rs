@@ -110,7 +110,8 @@ pub(crate) fn head_of(loss: &Loss, context: &Context<'_>, heading: &str, out: &m
         return Ok(());
     }
     let lost = loss.lines(context.question.tape.session(), LOSS_LINES).into_iter().map(|lost| format!("  {lost}"));
-    out.text([heading.to_owned()].into_iter().chain(lost).chain([String::new()]))
+    let heading = if loss.is_of_paths() { heading.replacen("Events", "Paths", 1) } else { heading.to_owned() };
+    out.text([heading].into_iter().chain(lost).chain([String::new()]))
 }
 
 /// The end of a list in which losses have lines where they happened ([`push`]), in CSV none.
