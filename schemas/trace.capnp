@@ -814,6 +814,7 @@ enum GapCause {
                        # files; process: its arguments
   notUnderstood @19;   # 1.5: lines of an imported log that were not understood, perhaps calls
   otherAbi @20;        # 1.5: calls of 32-bit programs on arm64, which the recorder does not record
+  crowded @21;         # 1.5: threads that a look had no room for
 }
 
 struct Ledger {

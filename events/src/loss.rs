@@ -376,7 +376,7 @@ fn touches(gap: &Gap, scope: &Scope<'_>, families: &[Family], began: impl Fn() -
 }
 
 /// Every cause.
-pub const CAUSES: [GapCause; 21] = [
+pub const CAUSES: [GapCause; 22] = [
     GapCause::Unknown,
     GapCause::RingFull,
     GapCause::StateFailed,
@@ -398,6 +398,7 @@ pub const CAUSES: [GapCause; 21] = [
     GapCause::NotRead,
     GapCause::NotUnderstood,
     GapCause::OtherAbi,
+    GapCause::Crowded,
 ];
 
 /// The cause in a few words.
@@ -418,6 +419,7 @@ pub fn cause_text(cause: GapCause) -> &'static str {
         GapCause::Hidden => "the kernel skipped the probe",
         GapCause::NotUnderstood => "lines of the log that were not understood",
         GapCause::OtherAbi => "calls of 32-bit programs on arm64",
+        GapCause::Crowded => "more threads at once than a look has room for",
         GapCause::NotRead => "its open files (state) or arguments (process) could not be read in time at the start",
         GapCause::Everyday => "ring buffer full; only signals that end no process (SIGCHLD, handled timers, ...)",
         GapCause::Damaged => "damaged in the tape this one was repaired from",
@@ -454,6 +456,7 @@ pub fn remedy(cause: GapCause, session: &Session) -> &'static str {
         }
         GapCause::Unexplained => "a bug of record, or a kernel that hides events: please report it",
         GapCause::LateRecord => "nothing is missing",
+        GapCause::Crowded => "look at fewer threads (-p, -u, -G, --unit); record without --sample has no such limit",
         GapCause::OtherAbi => "record does not know the calls of 32-bit arm programs: strace does",
         GapCause::NotUnderstood => "look at the log around that time; a log of -o FILE has no lines of others in it",
         GapCause::NotRead => {

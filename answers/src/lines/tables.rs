@@ -45,7 +45,7 @@ systape_format::tables! {
     pub LOSSES = "losses" {
         lost: Count "events that are missing; of `unreadable` the most it can be; null: not known"
         family: Word "kind of event"
-        cause: Word "`ring-full over-share state-failed skipped queue-full disk-error bad-record not-understood other-abi unexplained hidden everyday damaged detail-damaged unreadable unknown` ([what they mean](../reading/losses.md#causes))"
+        cause: Word "`ring-full over-share state-failed skipped queue-full disk-error bad-record not-understood other-abi crowded unexplained hidden everyday damaged detail-damaged unreadable unknown` ([what they mean](../reading/losses.md#causes))"
         cpu: Int "where they were lost; null: on any"
         pid: Int "process whose events they were; null: of any"
         segment: Int "the damaged part of the tape; null: none is"

@@ -115,7 +115,7 @@ pub(crate) fn read_processes(header: &Header, message: &Message<'_>, tasks: usiz
 }
 
 /// Pairs of our causes and the schema's.
-const CAUSES: [(GapCause, schema::GapCause); 21] = [
+const CAUSES: [(GapCause, schema::GapCause); 22] = [
     (GapCause::Unknown, schema::GapCause::Unknown),
     (GapCause::RingFull, schema::GapCause::RingFull),
     (GapCause::StateFailed, schema::GapCause::StateFailed),
@@ -137,6 +137,7 @@ const CAUSES: [(GapCause, schema::GapCause); 21] = [
     (GapCause::NotRead, schema::GapCause::NotRead),
     (GapCause::NotUnderstood, schema::GapCause::NotUnderstood),
     (GapCause::OtherAbi, schema::GapCause::OtherAbi),
+    (GapCause::Crowded, schema::GapCause::Crowded),
 ];
 
 /// The gaps message.

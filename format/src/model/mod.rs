@@ -604,6 +604,8 @@ pub enum GapCause {
     NotUnderstood = 19,
     /// Calls of 32-bit programs on arm64, which are not recorded.
     OtherAbi = 20,
+    /// Threads that a look had no room for.
+    Crowded = 21,
 }
 
 impl GapCause {
@@ -631,6 +633,7 @@ impl GapCause {
             Self::NotRead => "not-read",
             Self::NotUnderstood => "not-understood",
             Self::OtherAbi => "other-abi",
+            Self::Crowded => "crowded",
         }
     }
 }

@@ -104,7 +104,8 @@ impl LookRows {
         let first = s.ts.saturating_sub(s.span);
         // a look that was skipped takes its time with it, which a row says; a thread that had no room would be taken for absent
         if s.over > 0 {
-            let (cause, family, count, last) = (GapCause::QueueFull, Family::Look, s.over, s.ts);
+            let (cause, family, count, last) = (GapCause::Crowded, Family::Look, s.over, s.ts);
+            rows.shedding.count((cause, family), count);
             rows.gap(Gap { cause, family, cpu: CPU_NONE, count, first, last, pid: 0, ledger: false });
         }
     }
@@ -183,6 +184,6 @@ mod tests {
         let name = triggers.column("name").and_then(|names| triggers.string(names[0]));
         assert_eq!((triggers.ts.len(), name), (1, Some(&b"day.full-1.tape"[..])));
         let gaps: Vec<_> = data.gaps().iter().map(|gap| (gap.cause, gap.count, gap.first)).collect();
-        assert_eq!(gaps, [(GapCause::QueueFull, 3, 600)]);
+        assert_eq!(gaps, [(GapCause::Crowded, 3, 600)]);
     }
 }

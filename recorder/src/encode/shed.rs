@@ -22,7 +22,7 @@ struct ShedEvents {
 #[derive(Debug, Default)]
 pub struct DroppedEvents {
     /// Events by family, since the last call that took them.
-    pub lost: Vec<(Family, u64)>,
+    pub lost: Vec<((GapCause, Family), u64)>,
     /// Number of calls among them that are counted in the ledger: all.
     pub counted: u64,
 }
@@ -87,6 +87,7 @@ impl Shedding {
     }
 
     fn add(&mut self, family: Family, (first, last): (u64, u64), count: u64) {
+        self.count((GapCause::QueueFull, family), count);
         match self.missing.iter_mut().find(|m| m.family == family) {
             Some(m) => {
                 m.count += count;
@@ -94,9 +95,13 @@ impl Shedding {
             }
             None => self.missing.push(ShedEvents { family, count, first, last }),
         }
-        match self.given.lost.iter_mut().find(|(of, _)| *of == family) {
+    }
+
+    /// Counts events that are missing; their gap is told by whoever knows the cause.
+    pub(crate) fn count(&mut self, what: (GapCause, Family), count: u64) {
+        match self.given.lost.iter_mut().find(|(of, _)| *of == what) {
             Some((_, all)) => *all += count,
-            None => self.given.lost.push((family, count)),
+            None => self.given.lost.push((what, count)),
         }
     }
 }
@@ -155,7 +160,10 @@ mod tests {
         let (rows, gaps, given) = stored(Shed::Nothing);
         assert_eq!((rows, gaps, given.lost, given.counted), (5, vec![], vec![], 0));
         let (rows, gaps, given) = stored(Shed::FastCalls);
-        assert_eq!((rows, gaps, given.lost, given.counted), (4, vec![calls(1)], vec![(Family::Syscall, 1)], 1));
+        assert_eq!(
+            (rows, gaps, given.lost, given.counted),
+            (4, vec![calls(1)], vec![((GapCause::QueueFull, Family::Syscall), 1)], 1)
+        );
         let (rows, gaps, _) = stored(Shed::Switches);
         assert_eq!((rows, gaps), (4, vec![calls(1), wakeup, uring]));
         let (rows, gaps, given) = stored(Shed::All);

@@ -394,11 +394,11 @@ impl EncodeStage {
     /// Counts the events that the encoder dropped; it reports them itself.
     fn shed(&mut self) {
         let DroppedEvents { lost, counted } = self.assembler.take_given_up();
-        for (family, count) in lost {
+        for ((cause, family), count) in lost {
             self.progress.lost.fetch_add(count, Ordering::Relaxed);
             // of calls the ledger has the number
             let in_ledger = if family == Family::Syscall { counted } else { 0 };
-            self.lost((GapCause::QueueFull, family), count, in_ledger);
+            self.lost((cause, family), count, in_ledger);
         }
         self.progress.lost.fetch_sub(counted, Ordering::Relaxed);
         self.progress.counted.fetch_add(counted, Ordering::Relaxed);
