@@ -277,7 +277,7 @@ if [ "$wanted" = python ] || [ "$wanted" = python-dist ]; then
         "$tools/bin/python3" -m pip install -q --disable-pip-version-check maturin==1.16.0 'polars[cloudpickle]==2.1.0' pandas==3.1.1 \
             pyarrow==26.0.1 duckdb==2.0.1 pytest==9.2.0 mypy==2.4.1 && touch "$tools/installed-1" || die "pip could not install them"
     fi
-    python_package python-oldest polars 1.37.1
+    python_package python-oldest polars 1.33.1
 fi
 # The linker for other machines and older systems (100 MB), and Rust's library of the other machine
 if [ "$wanted" = python-dist ]; then

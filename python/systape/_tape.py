@@ -107,7 +107,7 @@ class Tape:
     # tables
 
     def scan(self, table: str = "syscalls", *, ordered: bool = True, loss: Optional[Loss] = None) -> "polars.LazyFrame":
-        """A table as a LazyFrame of polars (1.37 or newer): only the columns that a query needs are read, and only the parts of the
+        """A table as a LazyFrame of polars (1.33.1 or newer): only the columns that a query needs are read, and only the parts of the
         tapes that can have rows for its predicates on time (`ts`, `ts_ns`, `rel_ns`), `pid`, `syscall` and `dur_ns`.
 
         Rows of a table with times are in their order. `ordered=False` leaves them in the tape's order, which is the same each time and
