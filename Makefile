@@ -16,7 +16,7 @@ SHELL_SCRIPTS := .ci/run $(wildcard scripts/*.sh)
 PROGRAMS := -p systape-recorder -p systape-analyzer -p systape
 
 .DEFAULT_GOAL := help
-.PHONY: help demo site pictures build python python-dist python-test static-record static static-sql dist deb rpm image test-packages test-service test-kernels viewer viewer-test viewer-shots test test-unit test-e2e test-exports test-sql test-all test-fleet test-recipes package-check cross check clippy lint-sql lint deny fuzz stories bench-peers bench-why bench-layers bench-scale man install uninstall clean
+.PHONY: help demo site pictures build python python-dist python-test static-record static static-sql dist deb rpm image test-packages test-service test-clusters test-kernels viewer viewer-test viewer-shots test test-unit test-e2e test-exports test-sql test-all test-fleet test-recipes package-check cross check clippy lint-sql lint deny fuzz stories bench-peers bench-why bench-layers bench-scale man install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -233,6 +233,11 @@ test-packages: deb rpm ## install, record, analyze and remove the packages in ch
 test-service: deb ## the service under Debian 13's systemd in qemu: sandbox, watchdog, flight recorder (debootstrap, 200 MB; root)
 	@scripts/setup.sh kernels
 	@scripts/as-root.sh scripts/test-service.sh $(TARGET)/dist
+
+test-clusters: ## record a container of podman and a job of Slurm on this machine, and find their names (installs both, 60 MB; root)
+	@scripts/setup.sh clusters
+	$(CARGO) build --release $(PROGRAMS)
+	@scripts/as-root.sh scripts/test-clusters.sh $(BIN)
 
 RELEASES ?=
 test-kernels: build $(if $(filter arm64,$(ARCH)),static,static-record) ## record under Debian's 5.10, 6.1, 6.12 and newest kernels in qemu (fetches them, 100 MB); RELEASES="bullseye sid"; ARCH=arm64: under 6.1 and 6.12 of arm64
