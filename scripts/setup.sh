@@ -206,6 +206,8 @@ if [ "$wanted" = clusters ]; then
     need munge in_path munged
     need busybox-static test -x /bin/busybox
     need jq in_path jq
+    need python3 command -v python3
+    need python3-pip python3 -m pip --version
 fi
 
 if [ "$wanted" = arm64 ]; then
@@ -277,6 +279,8 @@ python_package() {
 }
 # The judge of analyze sql and of what is exported: a database of its own.
 if [ "$wanted" = test ] || [ "$wanted" = fleet ]; then python_package python duckdb 2.0.1; fi
+# Kubernetes's own schemas, and what checks a file by them
+if [ "$wanted" = clusters ]; then python_package clusters kubernetes-validate 1.37.0; fi
 # What builds the package for Python, what it is compared with, and the oldest polars that it supports
 if [ "$wanted" = python ] || [ "$wanted" = python-dist ]; then
     tools=$target/python-venv

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Records a container of podman and a job of Slurm, on this machine alone, and looks for their names in the tapes: test-clusters.sh BIN.
+# Records a container of podman and a job of Slurm, on this machine alone, and looks for their names in the tapes, and checks the DaemonSet:
+# test-clusters.sh BIN.
 # BIN has record and analyze. Needs root, podman, crun, slurm-wlm, munge and a static busybox; starts munged, slurmctld and slurmd with files of its own,
 # and ends them. A machine with both kinds of cgroups at once shows podman those of v1 alone, in a mount namespace.
 set -euo pipefail
@@ -31,7 +32,7 @@ podman_names() {
     local root=$work/podman limits
     mkdir -p "$root/root/bin"
     cp "$(command -v busybox)" "$root/root/bin/busybox"
-    for tool in sh cat; do ln -s busybox "$root/root/bin/$tool"; done
+    for tool in sh tac; do ln -s busybox "$root/root/bin/$tool"; done
     tar -C "$root/root" -cf "$root/root.tar" .
     podman import -q "$root/root.tar" systape-test:1 >/dev/null
     # limits that need no right to raise them; nothing of the network
@@ -40,11 +41,11 @@ podman_names() {
 set -e
 [ ! -d /sys/fs/cgroup/unified ] || umount -l /sys/fs/cgroup/unified
 cd "$root"
-record -a -o all.tape -- podman run --rm --name systape-web $limits systape-test:1 /bin/sh -c 'cat /no/such/file; cat /bin/busybox >/dev/null' || true
+record -a -o all.tape -- podman run --rm --name systape-web $limits systape-test:1 /bin/sh -c 'tac /no/such/file; tac /bin/busybox >/dev/null' || true
 END
     unshare -m bash "$root/run" >"$root/said" 2>&1 || true
     podman rmi -f systape-test:1 >/dev/null 2>&1 || true
-    check "podman: the container's name" systape-web "$(key_of "$root/all.tape" container cat container_name)"
+    check "podman: the container's name" systape-web "$(key_of "$root/all.tape" container tac container_name)"
     check "podman: its calls by that name" yes "$(analyze -e openat --container systape-web --failure "$root/all.tape" 2>/dev/null | grep -q '"/no/such/file"' && echo yes)"
     [ "$failed" = 0 ] || tail -n 20 "$root/said"
 }
@@ -111,6 +112,19 @@ END
     [ "$failed" = 0 ] || tail -n 20 "$root"/*.log "$root"/tapes/* 2>/dev/null || true
 }
 
+# by the schemas of Kubernetes, which know each field
+kubernetes_takes() {
+    local version
+    # a field that is misspelt shows that they are asked
+    sed 's/hostPID/hostPid/' packaging/kubernetes/daemonset.yaml >"$work/misspelt.yaml"
+    for version in 1.28 1.37; do
+        check "kubernetes $version: the DaemonSet" "0 1" "$(for file in packaging/kubernetes/daemonset.yaml "$work/misspelt.yaml"; do
+            PYTHONPATH=$here/target/clusters python3 -m kubernetes_validate -k "$version" --strict "$file" >/dev/null 2>&1 && echo 0 || echo 1
+        done | xargs)"
+    done
+}
+
+kubernetes_takes
 podman_names
 slurm_names
 exit $failed
