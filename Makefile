@@ -8,6 +8,10 @@ CARGO   ?= cargo
 TARGET  := $(or $(CARGO_TARGET_DIR),target)
 BIN     := $(TARGET)/release
 
+# what --version names: the commit, with + where something else was built than that; empty outside a clone
+SYSTAPE_REVISION := $(or $(SYSTAPE_REVISION),$(shell git describe --always --dirty=+ --abbrev=12 --exclude='*' 2>/dev/null))
+export SYSTAPE_REVISION
+
 # no: leave out analyze-sql
 SQL     ?= yes
 
@@ -195,7 +199,7 @@ endif
 STATIC  := $(TARGET)/$(TRIPLE)/release
 # paths of this machine are in no program, so that equal sources give equal ones
 STATIC_FLAGS = -C target-feature=+crt-static $(CROSS_FLAGS) --remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=cargo
-STATIC_ENV   = CARGO_PROFILE_RELEASE_DEBUG=line-tables-only RUSTFLAGS="$(STATIC_FLAGS)" SYSTAPE_REVISION="$$(git rev-parse --short=12 HEAD 2>/dev/null)" $(CROSS_ENV)
+STATIC_ENV   = CARGO_PROFILE_RELEASE_DEBUG=line-tables-only RUSTFLAGS="$(STATIC_FLAGS)" $(CROSS_ENV)
 
 static-record:
 	@$(CROSS_SETUP)
