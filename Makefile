@@ -120,13 +120,14 @@ cross: ## type-check record and analyze for Linux on arm64, analyze for macOS on
 	@scripts/setup.sh build
 	@scripts/cross.sh
 
-check: ## formatting, lock files, shell syntax, generated code
+check: ## formatting, lock files, shell syntax, packages for crates.io, generated code
 	@scripts/setup.sh test
 	$(CARGO) fmt --all --check
 	@for workspace in . sql fuzz python; do $(CARGO) metadata --locked --format-version 1 --manifest-path $$workspace/Cargo.toml >/dev/null || exit 1; done
 	$(CARGO) fmt --check --manifest-path sql/Cargo.toml
 	$(CARGO) fmt --check --manifest-path python/Cargo.toml
 	for script in $(SHELL_SCRIPTS); do bash -n $$script || exit 1; done
+	$(CARGO) package -q --workspace --exclude systape-benches --exclude systape-e2e --no-verify --allow-dirty --target-dir $(abspath $(TARGET))/packed
 	$(CARGO) test -q --workspace --test schema --test current
 
 clippy:
