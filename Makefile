@@ -8,6 +8,10 @@ CARGO   ?= cargo
 TARGET  := $(or $(CARGO_TARGET_DIR),target)
 BIN     := $(TARGET)/release
 
+# what --version names: the commit, with + where something else was built than that; empty outside a clone
+SYSTAPE_REVISION := $(or $(SYSTAPE_REVISION),$(shell git describe --always --dirty=+ --abbrev=12 --exclude='*' 2>/dev/null))
+export SYSTAPE_REVISION
+
 # no: leave out analyze-sql
 SQL     ?= yes
 
@@ -16,7 +20,7 @@ SHELL_SCRIPTS := .ci/run $(wildcard scripts/*.sh)
 PROGRAMS := -p systape-recorder -p systape-analyzer -p systape
 
 .DEFAULT_GOAL := help
-.PHONY: help demo site pictures build python python-dist python-test static-record static static-sql dist deb rpm image test-packages test-service test-kernels viewer viewer-test viewer-shots test test-unit test-e2e test-exports test-sql test-all test-fleet test-recipes package-check cross check clippy lint-sql lint deny fuzz stories bench-peers bench-why bench-layers bench-scale man install uninstall clean
+.PHONY: help demo site pictures build python python-dist python-test static-record static static-sql dist deb rpm image test-packages test-service test-clusters test-kernels viewer viewer-test viewer-shots test test-unit test-e2e test-exports test-sql test-all test-fleet test-recipes package-check cross check clippy lint-sql lint deny fuzz stories bench-peers bench-why bench-layers bench-scale man install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -116,13 +120,14 @@ cross: ## type-check record and analyze for Linux on arm64, analyze for macOS on
 	@scripts/setup.sh build
 	@scripts/cross.sh
 
-check: ## formatting, lock files, shell syntax, generated code
+check: ## formatting, lock files, shell syntax, packages for crates.io, generated code
 	@scripts/setup.sh test
 	$(CARGO) fmt --all --check
 	@for workspace in . sql fuzz python; do $(CARGO) metadata --locked --format-version 1 --manifest-path $$workspace/Cargo.toml >/dev/null || exit 1; done
 	$(CARGO) fmt --check --manifest-path sql/Cargo.toml
 	$(CARGO) fmt --check --manifest-path python/Cargo.toml
 	for script in $(SHELL_SCRIPTS); do bash -n $$script || exit 1; done
+	$(CARGO) package -q --workspace --exclude systape-benches --exclude systape-e2e --no-verify --allow-dirty --target-dir $(abspath $(TARGET))/packed
 	$(CARGO) test -q --workspace --test schema --test current
 
 clippy:
@@ -195,7 +200,7 @@ endif
 STATIC  := $(TARGET)/$(TRIPLE)/release
 # paths of this machine are in no program, so that equal sources give equal ones
 STATIC_FLAGS = -C target-feature=+crt-static $(CROSS_FLAGS) --remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=cargo
-STATIC_ENV   = CARGO_PROFILE_RELEASE_DEBUG=line-tables-only RUSTFLAGS="$(STATIC_FLAGS)" SYSTAPE_REVISION="$$(git rev-parse --short=12 HEAD 2>/dev/null)" $(CROSS_ENV)
+STATIC_ENV   = CARGO_PROFILE_RELEASE_DEBUG=line-tables-only RUSTFLAGS="$(STATIC_FLAGS)" $(CROSS_ENV)
 
 static-record:
 	@$(CROSS_SETUP)
@@ -233,6 +238,11 @@ test-packages: deb rpm ## install, record, analyze and remove the packages in ch
 test-service: deb ## the service under Debian 13's systemd in qemu: sandbox, watchdog, flight recorder (debootstrap, 200 MB; root)
 	@scripts/setup.sh kernels
 	@scripts/as-root.sh scripts/test-service.sh $(TARGET)/dist
+
+test-clusters: ## record a container of podman and a job of Slurm on this machine, and find their names (installs both, 60 MB; root)
+	@scripts/setup.sh clusters
+	$(CARGO) build --release $(PROGRAMS)
+	@scripts/as-root.sh scripts/test-clusters.sh $(BIN)
 
 RELEASES ?=
 test-kernels: build $(if $(filter arm64,$(ARCH)),static,static-record) ## record under Debian's 5.10, 6.1, 6.12 and newest kernels in qemu (fetches them, 100 MB); RELEASES="bullseye sid"; ARCH=arm64: under 6.1 and 6.12 of arm64

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing to build (setup.sh build), to build and test (setup.sh test), to measure beside other tracers
 # (setup.sh bench), to make packages (setup.sh pack), to boot other kernels (setup.sh kernels; with ARCH=arm64 in the environment those of
-# arm64), to cross-compile for arm64 (setup.sh arm64), to fuzz (setup.sh fuzz), to make the site (setup.sh site), to ask Spark (setup.sh fleet), to build and test the package
+# arm64), to cross-compile for arm64 (setup.sh arm64), to record a container and a batch job (setup.sh clusters), to fuzz (setup.sh fuzz), to make the site (setup.sh site), to ask Spark (setup.sh fleet), to build and test the package
 # for Python (setup.sh python) or to make what PyPI takes (setup.sh python-dist); does nothing when all is there.
 # Debian and Ubuntu; elsewhere it says what to install. Asks for nothing but, where needed, sudo's password.
 set -euo pipefail
@@ -199,6 +199,17 @@ if [ "$wanted" = kernels ]; then
     need binutils runs strip
 fi
 
+if [ "$wanted" = clusters ]; then
+    need podman in_path podman
+    need crun in_path crun
+    need slurm-wlm in_path slurmctld
+    need munge in_path munged
+    need busybox-static test -x /bin/busybox
+    need jq in_path jq
+    need python3 command -v python3
+    need python3-pip python3 -m pip --version
+fi
+
 if [ "$wanted" = arm64 ]; then
     need gcc-aarch64-linux-gnu runs aarch64-linux-gnu-gcc
     need libc6-dev-arm64-cross test -e /usr/aarch64-linux-gnu/lib/libc.a
@@ -268,6 +279,8 @@ python_package() {
 }
 # The judge of analyze sql and of what is exported: a database of its own.
 if [ "$wanted" = test ] || [ "$wanted" = fleet ]; then python_package python duckdb 2.0.1; fi
+# Kubernetes's own schemas, and what checks a file by them
+if [ "$wanted" = clusters ]; then python_package clusters kubernetes-validate 1.37.0; fi
 # What builds the package for Python, what it is compared with, and the oldest polars that it supports
 if [ "$wanted" = python ] || [ "$wanted" = python-dist ]; then
     tools=$target/python-venv

@@ -5,6 +5,7 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    systape_cli::built_from(option_env!("SYSTAPE_REVISION"));
     #[cfg(target_os = "linux")]
     if std::env::args_os().nth(1).is_some_and(|word| word == systape_analyzer::READER) {
         return systape_symbols::run_child();

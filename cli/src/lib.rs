@@ -23,4 +23,4 @@ pub use shell::words;
 pub use size::size;
 pub use stop::{Stop, unknown};
 pub use terminal::takes_escapes;
-pub use version::version;
+pub use version::{built_from, version};

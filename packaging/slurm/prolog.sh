@@ -7,8 +7,8 @@ set -u
 
 : "${SYSTAPE_ALL:=0}"
 : "${SYSTAPE_DIR:=/var/spool/systape}"
-# calls that are slow or fail in full, all others as totals; no strings of calls
-: "${SYSTAPE_ARGS:=--duration 10ms --errno !EAGAIN --any --redact strings --max-size 1G}"
+# calls that are slow or fail in full, all others as totals. The tape will be the job's user's alone; redaction here would take out the label too
+: "${SYSTAPE_ARGS:=--duration 10ms --errno !EAGAIN --any --max-size 1G}"
 
 [ -n "${SLURM_JOB_ID:-}" ] || exit 0
 [ "$SYSTAPE_ALL" = 1 ] || [ "${SLURM_JOB_COMMENT:-}" = systape ] || exit 0

@@ -21,6 +21,7 @@ use systape_recorder::run::{self, FAILED};
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
+    systape_cli::built_from(option_env!("SYSTAPE_REVISION"));
     if let Err(e) = rights::refuse_borrowed() {
         return fail(FAILED, format_args!("{e:#}"));
     }

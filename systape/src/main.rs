@@ -14,7 +14,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Result, anyhow};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use systape_cli::{Generate, Stop, version};
+use systape_cli::{Generate, Stop, built_from, version};
 
 /// The command line cannot be followed.
 const USAGE: u8 = 2;
@@ -77,6 +77,7 @@ enum What {
 }
 
 fn main() -> ExitCode {
+    built_from(option_env!("SYSTAPE_REVISION"));
     let command = Args::command();
     let args = match command.clone().try_get_matches().and_then(|matches| Args::from_arg_matches(&matches)) {
         Ok(args) => args,

@@ -16,6 +16,8 @@ const CONTAINERD: &str = "run/containerd/io.containerd.runtime.v2.task";
 /// Bundles of CRI-O and of Podman.
 const STORAGE: [&str; 2] =
     ["run/containers/storage/overlay-containers", "var/lib/containers/storage/overlay-containers"];
+/// Podman's lists beside its bundles, which have no names: of all containers, and of those that go with the machine or their end.
+const LISTS: [&str; 2] = ["containers.json", "volatile-containers.json"];
 /// Docker's own files.
 const DOCKER: &str = "var/lib/docker/containers";
 /// Most namespaces of containerd.
@@ -71,8 +73,26 @@ fn find(root: &Path, owner: u32, id: &str) -> Option<Container> {
         found.name = found.name.strip_prefix(b"/").map_or(found.name.clone(), <[u8]>::to_vec);
         found.image = name(&json["Config"]["Image"]).unwrap_or_default();
     }
+    if found.name.is_empty()
+        && let Some((name, image)) = listed(root, owner, id)
+    {
+        (found.name, found.image) = (name, image);
+    }
     let Container { id: _, name, image, pod, namespace } = &found;
     [name, image, pod, namespace].iter().any(|text| !text.is_empty()).then_some(found)
+}
+
+/// Name and image of a container in Podman's lists.
+fn listed(root: &Path, owner: u32, id: &str) -> Option<(Vec<u8>, Vec<u8>)> {
+    let lists = STORAGE.iter().flat_map(|dir| LISTS.map(|list| root.join(dir).join(list)));
+    let entry = lists.filter_map(|list| json(&list, owner)).find_map(|list| {
+        let is_it = |entry: &&Value| entry["id"] == id;
+        list.as_array()?.iter().find(is_it).cloned()
+    })?;
+    let called = name(&entry["names"][0])?;
+    // a text in which JSON is once more
+    let more: Option<Value> = entry["metadata"].as_str().and_then(|text| serde_json::from_str(text).ok());
+    Some((called, more.and_then(|more| name(&more["image-name"])).unwrap_or_default()))
 }
 
 /// Where its bundle may be.
@@ -129,6 +149,10 @@ mod tests {
         let cri = r#"{"annotations": {"io.kubernetes.cri.container-name": "web", "io.kubernetes.cri.image-name": "nginx:1",
             "io.kubernetes.cri.sandbox-name": "web-7", "io.kubernetes.cri.sandbox-namespace": "prod"}}"#;
         let docker = r#"{"Name": "/web", "Config": {"Image": "nginx:1"}}"#;
+        // as Podman 4.3 writes it, shortened
+        let podman = r#"[{"id":"another","names":["db"]},{"id":"ID","names":["web"],"image":"352bc7d3","layer":"2fa400a2",
+            "metadata":"{\"image-name\":\"localhost/tiny:1\",\"name\":\"web\",\"created-at\":1796143081}","flags":{}}]"#;
+        let podman = &podman.replace("ID", ID);
         for (path, text, expected) in [
             (
                 "run/containerd/io.containerd.runtime.v2.task/k8s.io/ID/config.json",
@@ -145,6 +169,16 @@ mod tests {
                 "run/containerd/io.containerd.runtime.v2.task/default/ID/config.json",
                 r#"{"annotations": {"nerdctl/name": "db"}}"#,
                 ["db", "", "", ""],
+            ),
+            (
+                "var/lib/containers/storage/overlay-containers/containers.json",
+                podman,
+                ["web", "localhost/tiny:1", "", ""],
+            ),
+            (
+                "run/containers/storage/overlay-containers/volatile-containers.json",
+                podman,
+                ["web", "localhost/tiny:1", "", ""],
             ),
         ] {
             let root = tempfile::tempdir().unwrap();
