@@ -76,6 +76,7 @@ fn run(config: &Config, tapes: &[PathBuf], out: &mut Out) -> Result<Verdict> {
     }
     match own.slowest {
         Some(most) => slowest(config, &sides, &pairs, (most as usize, short), out)?,
+        None if out.is_text() && joined(&pairs).next().is_none() => {}
         None => {
             let mut sums = rows::sums(&pairs);
             sums.sort_by_key(|sum| Reverse(sum.count));

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, bail};
 use rustc_hash::FxHashMap;
 use systape_format::model::Family;
+use systape_format::reader::Tape;
 use systape_format::sockets::address;
 
 use crate::asked::config::Config;
@@ -59,14 +60,13 @@ pub(super) struct TapeSide {
 impl TapeSide {
     /// Reads the tape at `path`; `known`: what others say of its ends.
     fn read(config: &Config, path: &Path, known: KnownSides) -> Result<Self> {
-        Self::read_named(config, path, known).with_context(|| path.display().to_string())
+        Self::of(&open(path)?, config, path, known).with_context(|| path.display().to_string())
     }
 
-    fn read_named(config: &Config, path: &Path, known: KnownSides) -> Result<Self> {
-        let tape = open(path)?;
+    fn of(tape: &Tape, config: &Config, path: &Path, known: KnownSides) -> Result<Self> {
         let config = config.of(path);
-        families::require(&tape, Family::Syscall, "syscalls")?;
-        let mut context = Context::about(&config, &tape, &requests::MADE_OF)?;
+        families::require(tape, Family::Syscall, "syscalls")?;
+        let mut context = Context::about(&config, tape, &requests::MADE_OF)?;
         let (mut clients, mut servers) = (FxHashMap::default(), FxHashMap::default());
         let mut kept = 0_usize;
         let (coverage, unread) = read::read_knowing(&context.question, known.clone(), |exchange| {
@@ -89,7 +89,7 @@ impl TapeSide {
         coverage.tell(&mut context.question.loss);
         let whose = escaped(path.as_os_str().as_encoded_bytes());
         let lost = context.question.loss.lines(tape.session(), LOSS_LINES);
-        let notes: Vec<String> = lost.into_iter().chain(requests::notes(&tape, &unread)).collect();
+        let notes: Vec<String> = lost.into_iter().chain(requests::notes(tape, &unread)).collect();
         let lost = !context.question.loss.complete();
         let session = tape.session();
         let day = (session.clock.monotonic != 0)
