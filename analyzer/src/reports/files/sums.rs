@@ -38,7 +38,7 @@ use systape_events::group::packed::Packed;
 use systape_events::group::spilling::{Ordered, Parts, Spilling};
 use systape_events::group::value::{Key, Value};
 use systape_events::load::Loaded;
-use systape_events::picked::Is;
+use systape_events::picked::{Is, names};
 use systape_events::scan::{Coverage, Scan, lost};
 use systape_events::values::spill::Store;
 
@@ -283,6 +283,12 @@ impl<'a> Part<'a> {
 
     /// Adds a call for each file it is on.
     fn each_file(&mut self, row: usize, mut on: Vec<Use<'a>>, waiting: &mut Vec<Waiting<RelativeWork>>) {
+        let asked = &self.totals.context.config.filters.paths;
+        let is_asked = |of: &Use<'_>| matches!(&of.name, Name::Known(path) if names(asked, path));
+        // a call that passes by one of its files is not asked about for the other; by a link's name it passes for the file behind it
+        if !asked.is_empty() && on.iter().any(is_asked) {
+            on.retain(|of| is_asked(of) || !matches!(of.name, Name::Known(_)));
+        }
         while let Some(Use { arg, name, .. }) = on.pop() {
             // twice the same, as dup2 of a descriptor to itself, is one file
             let mut args = vec![arg];
