@@ -267,7 +267,8 @@ fn tight_limits() {
         refused += 1;
         let said = run.stderr.lines().any(|line| line.starts_with("record: ") || line.starts_with("prlimit: "));
         assert!(!run.stderr.is_empty() && !run.stderr.contains("panicked"), "{limit}: {} {}", run.status, run.stderr);
-        assert!(said || run.code() != 125, "{limit}: {}", run.stderr);
+        // what cannot have a few bytes may end by a signal, and says that it could not have them
+        assert!(said || run.status.code() != Some(125), "{limit}: {}", run.stderr);
         assert_eq!(lab.path("ran").exists(), lab.path("done").exists(), "{limit}: {}", run.stderr);
     }
     assert!(refused > 0, "nothing was too little");
