@@ -188,8 +188,8 @@ impl SameStack<'_, '_> {
             head.push_str(&format!(", {longest}off a CPU for {} ms", millis(off, mark::at_least(least))));
         }
         if let Some(came) = self.came() {
-            let first = if count == 1 { "" } else { "the first " };
-            head.push_str(&format!(", {first}last came on a CPU {} ms ago", millis(came, "")));
+            let most = if count == 1 { "" } else { "up to " };
+            head.push_str(&format!(", came on one {most}{} ms ago", millis(came, "")));
         }
         writeln!(out, "{head}")?;
         let mut who: BTreeMap<(&[u8], u32), Vec<u32>> = BTreeMap::new();
