@@ -198,7 +198,7 @@ fn triggered(config: &Config, tape: &Tape) -> Option<String> {
     }
     let window = first.window(open);
     let file = config.file.as_os_str().as_encoded_bytes().to_vec();
-    Some(format!("triggered by {text}: analyze why --time {window} {}", shell(&[file])))
+    Some(format!("a trigger began this tape: {text}: analyze why --time {window} {}", shell(&[file])))
 }
 
 /// Why a file holds no tape, if that is the error: not an unreadable file or a newer version.

@@ -1,14 +1,16 @@
 //! What somebody sees who only names a tape, on a terminal: what was recorded, what was lost, what `why` says first, and what to ask next.
 //! `analyze trace TAPE`, or any option, lists the calls instead; so does a pipe.
 
+mod asks;
+
 use std::ffi::OsString;
 use std::io::{IsTerminal as _, stdout};
 use std::path::Path;
 
 use anyhow::Result;
-use systape_format::model::Family;
 use systape_format::reader::Tape;
 
+use self::asks::asks;
 use crate::asked::config::Config;
 use crate::asked::config::view::{AnswerFn, View};
 use crate::reports::why;
@@ -16,7 +18,6 @@ use systape_answers::render::out::Out;
 use systape_answers::render::stamp::{Stamps, TimeBase};
 use systape_answers::values::output::{command, line};
 use systape_answers::values::say::Verdict;
-use systape_events::families::in_session;
 use systape_events::question::{Question, clock};
 use systape_events::values::words::{escaped, shell, span};
 
@@ -68,9 +69,14 @@ fn print(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
         line(out, "nothing was lost")?;
     }
     lost.iter().try_for_each(|text| line(out, text))?;
-    match first {
+    match &first {
         Ok(first) => {
-            let head = if first.none.is_empty() { "What was slow, and what broke:" } else { first.none };
+            let head = match first.none {
+                "" => "What was slow, and what broke:".to_owned(),
+                // what was not recorded may have been both
+                none if complete && !first.unknown.is_empty() => format!("{none} in what was recorded"),
+                none => none.to_owned(),
+            };
             line(out, &format!("\n{head}"))?;
             first.lines.iter().try_for_each(|text| line(out, text))?;
             if first.more > 0 {
@@ -82,20 +88,7 @@ fn print(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     }
     line(out, "\nAsk more:")?;
     let file = shell(&[config.file.as_os_str().as_encoded_bytes().to_vec()]);
-    let has = |family| in_session(session, family);
-    let mut all = vec![("why", "all findings, each with the command that shows it")];
-    all.push(match has(Family::Sched) {
-        true => ("path --sums", "where the time went, across the threads that were waited for"),
-        false => ("top --by comm,file", "who spent time on which file"),
-    });
-    all.push(match has(Family::Signal) {
-        true => ("kills", "who ended or stopped whom"),
-        false => ("exec --tree", "which programs ran"),
-    });
-    if has(Family::Syscall) {
-        all.push((TRACE, "every call"));
-    }
-    all.push(("report", "a page for a browser, in report.html"));
+    let all = asks(&question, first.as_ref().ok());
     let typed = all.iter().map(|(words, what)| (format!("analyze {words} {file}"), what));
     let width = typed.clone().map(|(typed, _)| typed.chars().count()).max().unwrap_or(0);
     for (typed, what) in typed {

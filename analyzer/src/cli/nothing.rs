@@ -1,12 +1,15 @@
 //! Why an answer is empty: which filter left nothing, and what the tape has instead.
 
 use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
 
 use systape_abi::Abi;
 use systape_format::model::{Family, Task};
 use systape_format::reader::Tape;
 
 use crate::asked::config::Config;
+use crate::reports::instant::length;
+use systape_answers::derive::processes::read;
 use systape_answers::render::form::Format;
 use systape_answers::render::table::seconds;
 use systape_events::families;
@@ -24,6 +27,10 @@ const LISTED: usize = 5;
 /// Tasks and names on a tape, as far as its segments and checkpoints have them.
 #[derive(Debug, Default)]
 struct There {
+    /// Processes whose events were recorded, not only switches to them; empty: not known.
+    recorded: BTreeSet<u32>,
+    /// Names of their threads.
+    recorded_comms: BTreeSet<Vec<u8>>,
     pids: BTreeSet<u32>,
     tids: BTreeSet<u32>,
     uids: BTreeSet<u32>,
@@ -39,7 +46,14 @@ struct There {
 
 impl There {
     fn of(tape: &Tape) -> Self {
-        let mut there = Self { longest: Some(0), whole: tape.findings().is_empty(), ..Self::default() };
+        let processes = read::read(tape, &mut Vec::new());
+        let recorded = processes.all.iter().filter(|process| process.followed).map(|process| process.task.pid);
+        let mut there = Self {
+            recorded: recorded.collect(),
+            longest: Some(0),
+            whole: tape.findings().is_empty(),
+            ..Self::default()
+        };
         let first_and_last = BTreeSet::from([0, tape.checkpoints().saturating_sub(1)]);
         for at in first_and_last.into_iter().filter(|at| *at < tape.checkpoints()) {
             match tape.checkpoint(at) {
@@ -70,9 +84,24 @@ impl There {
         self.tids.insert(task.tid);
         self.uids.insert(task.uid);
         self.cgroup_ids.insert(task.cgroup_id);
+        if self.recorded.contains(&task.pid) && !self.recorded_comms.contains(&task.comm) {
+            self.recorded_comms.insert(task.comm.clone());
+        }
         if !self.comms.contains(&task.comm) {
             self.comms.insert(task.comm.clone());
         }
+    }
+}
+
+impl There {
+    /// Processes to name in a message: strangers that only ran beside them are left out.
+    fn processes(&self) -> &BTreeSet<u32> {
+        if self.recorded.is_empty() { &self.pids } else { &self.recorded }
+    }
+
+    /// Names of threads to name in a message.
+    fn names(&self) -> &BTreeSet<Vec<u8>> {
+        if self.recorded_comms.is_empty() { &self.comms } else { &self.recorded_comms }
     }
 }
 
@@ -117,11 +146,8 @@ fn unasked(config: &Config, tape: &Tape) -> Option<String> {
     let what = ABSENT.iter().find(|(views, _)| views.contains(&config.view.name)).map_or("no row", |(_, what)| *what);
     let (open, end) = (tape.session().window_open, tape.complete_until());
     let families = families::names(tape);
-    let families = if families.is_empty() { String::new() } else { format!(" ({})", families.join(", ")) };
-    Some(format!(
-        "nothing to show: {what} that is asked for in {} s of what was recorded{families}",
-        seconds(end, open)
-    ))
+    let families = if families.is_empty() { String::new() } else { format!(", which holds {}", families.join(", ")) };
+    Some(format!("nothing to show: {what} in the {} s of this tape{families}", seconds(end, open)))
 }
 
 /// Why no event of `tape` can pass one of the filters of `config`, in one sentence; None: some may pass each.
@@ -149,6 +175,12 @@ pub(crate) fn why(config: &Config, tape: &Tape) -> Option<String> {
     let together = if names.len() > 1 { " together" } else { "" };
     let (open, end) = (tape.session().window_open, tape.complete_until());
     let path = config.filters.paths.iter().find(|path| !path.contains(['*', '?', '[']));
+    if let Some(address) = path.filter(|path| is_address(path)) {
+        return Some(format!(
+            "nothing in this report matches {}{together}; -P is about files and connections: -P '*{address}*' takes calls on connections with that in their name, 'analyze net --by pid,comm,peer' has all peers",
+            names.join(" ")
+        ));
+    }
     if let (Some(path), [_]) = (path, &*names) {
         let other = match path.trim_end_matches('/') {
             kind @ ("pipe" | "socket" | "anon_inode") => format!("-P '{kind}:*' takes those"),
@@ -162,8 +194,13 @@ pub(crate) fn why(config: &Config, tape: &Tape) -> Option<String> {
         names.join(" "),
         seconds(end, open),
         tape.session().cpus.saturating_sub(1),
-        some(there.comms.iter().map(|comm| escaped(comm)))
+        some(there.names().iter().map(|comm| escaped(comm)))
     ))
+}
+
+/// Whether `text` is an address, or one with a port.
+fn is_address(text: &str) -> bool {
+    text.parse::<IpAddr>().is_ok() || text.parse::<SocketAddr>().is_ok()
 }
 
 fn numbers(numbers: &[u32]) -> String {
@@ -186,7 +223,8 @@ fn given(config: &Config, tape: &Tape, there: &There) -> Vec<GivenFilter> {
             |edge: Option<Edge>| matches!(edge, Some(Edge::Offset(ns)) if (open..=end).contains(&ns.unsigned_abs()));
         let meant =
             if mono(filters.time.0) || mono(filters.time.1) { "; CLOCK_MONOTONIC is written mono:SECONDS" } else { "" };
-        add("--time".into(), outside, &|| format!("the tape is from 0 to {} s{meant}", seconds(end, open)));
+        let by_day = [filters.time.0, filters.time.1].iter().flatten().any(|edge| edge.needs_clock());
+        add("--time".into(), outside, &|| format!("the tape is from {}{meant}", length(tape, by_day)));
     }
     if let Some(cpus) = &filters.cpus {
         let most = tape.session().cpus;
@@ -196,7 +234,7 @@ fn given(config: &Config, tape: &Tape, there: &There) -> Vec<GivenFilter> {
     if !filters.pids.is_empty() {
         let none = !filters.pids.iter().any(|pid| there.pids.contains(pid));
         let text = format!("-p {}", numbers(&filters.pids));
-        add(text, none, &|| format!("the tape has processes {}", some(there.pids.iter())));
+        add(text, none, &|| format!("the tape has processes {}", some(there.processes().iter())));
     }
     if !filters.tids.is_empty() {
         let none = !filters.tids.iter().any(|tid| there.tids.contains(tid));
@@ -262,7 +300,7 @@ fn names(asked: Option<&String>, there: &There) -> String {
     let known: Vec<String> = there.comms.iter().map(|comm| escaped(comm)).collect();
     let near = asked.map(|asked| systape_abi::nearest(asked, known.iter().map(String::as_str))).unwrap_or_default();
     match near.as_slice() {
-        [] => format!("the tape has threads {}", some(known.iter())),
+        [] => format!("the tape has threads {}", some(there.names().iter().map(|comm| escaped(comm)))),
         near => format!("no thread of the tape has that name; did you mean {}?", near.join(", ")),
     }
 }

@@ -104,8 +104,8 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Asked, Stop> {
     let words: Vec<OsString> = words.into_iter().collect();
     let view = habits::view(&words);
     let known = union(views::named(view.split(' ')).map_or(VIEWS[0], |(view, _)| view));
-    let words = habits::settled(&words, view, &known, &|word| Path::new(word).exists()).map_err(Stop::Usage)?;
-    let (mut union, asked) = choose(&words)?;
+    let settled = habits::settled(&words, view, &known, &|word| Path::new(word).exists()).map_err(Stop::Usage)?;
+    let (mut union, asked) = choose(&settled).map_err(|stop| as_typed(stop, &words, &settled))?;
     let Asked { view, args, matches, .. } = &asked;
     let typed: Vec<&str> = args.words.iter().filter_map(|word| word.to_str()).collect();
     if let ["help", of @ ..] = &*typed {
@@ -128,6 +128,30 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Asked, Stop> {
         return Err(Stop::Usage("--comm=NAME: name the threads".to_owned()));
     }
     Ok(asked)
+}
+
+/// `stop`, which is about an option of `settled`, with the word that was `typed` for it.
+fn as_typed(stop: Stop, typed: &[OsString], settled: &[OsString]) -> Stop {
+    let Stop::Usage(text) = stop else { return stop };
+    let options = |words: &[OsString]| -> Vec<String> {
+        let options = words.iter().filter_map(|word| word.to_str()).filter(|word| word.starts_with("--"));
+        options.map(|word| word.split('=').next().unwrap_or(word).to_owned()).collect()
+    };
+    let (before, after) = (options(typed), options(settled));
+    let gone: Vec<&String> = before.iter().filter(|option| !after.contains(option)).collect();
+    let come = after.iter().find(|option| !before.contains(option) && text.contains(&format!("'{option} ")));
+    match (&*gone, come) {
+        ([gone], Some(come)) => Stop::Usage(format!("{text}; {gone} is {come} here")),
+        _ => Stop::Usage(text),
+    }
+}
+
+/// The command whose help has the options that `words` ask with.
+pub(crate) fn help_for(words: &[OsString]) -> String {
+    match habits::view(words) {
+        "" | "summary" | "with-summary" => "analyze --help".to_owned(),
+        view => format!("analyze {view} --help"),
+    }
 }
 
 /// Finds the view and reads the words as it does. The word that names it may stand behind others, and one that looks like it may be the
@@ -273,6 +297,7 @@ const INSTEAD: &[(&str, &str, &str)] = &[
     ("all", "top", "--top 0 prints all rows"),
     ("all", "", "all is shown that options do not leave out"),
     ("per", "slices", "--slices N says into how many parts the time is divided"),
+    ("paths", "udp", "'analyze net --by pid,comm,peer' has peers; | grep ADDRESS"),
     ("paths", "at", "'analyze -P PATH' lists calls on a file; | grep PATH"),
     ("tree", "events", "'analyze exec --tree' shows who started what, and whose numbers -p takes"),
     ("hist", "events", "'analyze top --hist' prints histograms of what -e chooses"),

@@ -74,11 +74,12 @@ pub(crate) fn run(words: impl IntoIterator<Item = OsString>, tables: WriteTables
 fn resolve(words: impl IntoIterator<Item = OsString>, confined: bool, tables: WriteTables) -> ExitCode {
     let words: Vec<OsString> = words.into_iter().collect();
     let names_tape = card::is_asked(&words);
+    let help = parse::help_for(&words);
     let asked = match parse::parse(card::without_trace(words)) {
         Ok(asked) => asked,
         Err(Stop::Printed(text)) => return print(|out| out.write_all(text.as_bytes())),
         Err(Stop::Usage(text)) => {
-            complain(&format!("{text} (see 'analyze --help')"));
+            complain(&format!("{text} (see '{help}')"));
             return ExitCode::from(USAGE);
         }
     };
@@ -90,7 +91,7 @@ fn resolve(words: impl IntoIterator<Item = OsString>, confined: bool, tables: Wr
     let mut config = match asked.config() {
         Ok(config) => config,
         Err(error) => {
-            complain(&format!("{error:#} (see 'analyze --help')"));
+            complain(&format!("{error:#} (see '{help}')"));
             return ExitCode::from(USAGE);
         }
     };
@@ -110,23 +111,24 @@ fn resolve(words: impl IntoIterator<Item = OsString>, confined: bool, tables: Wr
     };
     // an expectation of which nothing is known is not met
     let fail_on_loss = config.fail_on_loss || matches!(config.view.run, AnswerFn::Asks(_));
-    status(answered.and_then(spilled), fail_on_loss)
+    status(answered.and_then(spilled), fail_on_loss, &help)
 }
 
 /// Prints output that needs no tape.
 fn print(write: impl FnOnce(&mut Out) -> io::Result<()>) -> ExitCode {
     let printed = Out::stdout(Format::Text).and_then(|mut out| write(&mut out).and_then(|()| out.flush()));
-    status(printed.map(|()| Verdict::default()).map_err(Into::into), false)
+    status(printed.map(|()| Verdict::default()).map_err(Into::into), false, "analyze --help")
 }
 
-fn status(result: Result<Verdict>, fail_on_loss: bool) -> ExitCode {
+/// `help`: the command whose help has what can be typed instead of words that were wrong.
+fn status(result: Result<Verdict>, fail_on_loss: bool, help: &str) -> ExitCode {
     match result {
         Ok(verdict) if verdict.bad => ExitCode::from(FAILED),
         Ok(verdict) if verdict.lost && fail_on_loss => ExitCode::from(LOSS),
         Ok(_) => ExitCode::SUCCESS,
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) if BadUsage::is(&error) => {
-            complain(&format!("{error:#} (see 'analyze --help')"));
+            complain(&format!("{error:#} (see '{help}')"));
             ExitCode::from(USAGE)
         }
         Err(error) => {

@@ -7,6 +7,7 @@ use systape_format::model::{Family, GapCause, Task};
 use systape_format::reader::Tape;
 
 use super::idle::of_machine;
+use super::instant::{all_ended, instant};
 use super::{Context, losses};
 use crate::asked::config::Config;
 use crate::asked::config::view::Part::All;
@@ -24,10 +25,8 @@ use systape_answers::render::out::{Out, TopRows};
 use systape_answers::render::row::{Row, some, user};
 use systape_answers::render::table::{Table, seconds};
 use systape_answers::values::say::Verdict;
-use systape_events::filter;
 use systape_events::loss::ListedLoss;
-use systape_events::question::{Question, clock};
-use systape_events::values::clock::Clock;
+use systape_events::question::Question;
 use systape_events::values::timespec::{self, Edge};
 use systape_events::values::words::{escaped, named};
 
@@ -93,9 +92,7 @@ fn check(config: &Config) -> Result<()> {
 fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let edge = config.own::<Options>()?.at()?;
     let mut context = Context::about(config, tape, &[Family::Syscall, Family::Process])?;
-    let clock = if edge.needs_clock() { clock(tape) } else { Clock::default() };
-    let end = tape.complete_until();
-    let at = filter::place(edge, tape.session(), end, &clock).context("--at")?.0.min(end);
+    let at = instant(tape, edge, out)?;
     let scope = &context.question.scope;
     let fed = feed(&context.question, at, |task| scope.task(task));
     context.question.loss.keep_counted_of(tape, scope, |call| has_effect(call, matters));
@@ -266,10 +263,12 @@ impl Shown<'_> {
         };
         if self.fed.held.is_empty() {
             let window = self.context.question.tape.session().window_open;
-            notes.push(format!(
-                "no process asked for is known to have lived at {} s; --at TIME asks for another moment",
-                seconds(self.at, window)
-            ));
+            notes.push(all_ended(self.context, self.at).unwrap_or_else(|| {
+                format!(
+                    "no process asked for is known to have lived at {} s; --at TIME asks for another moment",
+                    seconds(self.at, window)
+                )
+            }));
         }
         if self.fed.unrecorded {
             notes.push(

@@ -19,6 +19,7 @@ pub(crate) mod files;
 mod idle;
 pub(crate) mod import;
 pub(crate) mod info;
+pub(crate) mod instant;
 pub(crate) mod kills;
 pub(crate) mod listing;
 pub(crate) mod locks;

@@ -20,7 +20,7 @@ use crate::asked::config::view::{AnswerFn, CPUS, Own, Part, Reads, Rows, TASKS, 
 use crate::asked::config::{Config, refuse};
 use crate::asked::options::idle::Idle;
 use crate::asked::options::stacks::Below;
-use crate::reports::{Context, losses};
+use crate::reports::{Context, instant, losses};
 use systape_answers::derive::runs::decode::Needs;
 use systape_answers::derive::runs::keys::{self, Key, Keys, Words};
 use systape_answers::derive::runs::names::Names;
@@ -224,7 +224,7 @@ fn of_looks(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     let (mut context, limit) = (stays::context(config, tape)?, config.limit(own.rank));
     let full = stays::full::beside(&context);
     if let Some(edge) = own.at()? {
-        let at = stays::at::place(&context, edge, out)?;
+        let at = instant::instant(tape, edge, out)?;
         let Some(full) = full.iter().find(|full| (full.span.0..=full.span.1).contains(&at)) else {
             return stays::at::run(context, at, limit, out);
         };

@@ -30,9 +30,10 @@ use super::{Context, losses};
 use crate::asked::config::view::Part::All;
 use crate::asked::config::view::{AnswerFn, Own, Rows, TASKS, View};
 use crate::asked::config::{Config, refuse};
+use systape_answers::derive::waits::Kind;
 use systape_answers::derive::why::finding::{Finding, Severity, Who};
 use systape_answers::derive::why::floor::Floor;
-use systape_answers::derive::why::rules::{self, RULES};
+use systape_answers::derive::why::rules::{self, RULES, Waits};
 use systape_answers::render::out::Out;
 use systape_answers::render::rank::Few;
 use systape_answers::render::row::Judgement;
@@ -138,6 +139,10 @@ struct Answered<'c> {
     ranked: Vec<RankedFinding>,
     /// Some sums were dropped.
     cut: bool,
+    /// Threads waited for locks in memory.
+    lock_waits: bool,
+    /// Processes died of signals.
+    deaths: bool,
 }
 
 impl Answered<'_> {
@@ -186,6 +191,9 @@ fn answered<'c>(config: &'c Config, tape: &'c Tape, floor: Option<u64>) -> Resul
     let before = Before { log: collected.log.take(), candidates, span: (from, to), floor, barriers, last };
     // they are many, and the candidates have what is told of them
     let cut = collected.cut;
+    let is_lock = |waits: &Waits| matches!(waits.kind, Kind::Lock | Kind::Deadlock);
+    let lock_waits = collected.inputs.futexes.iter().any(is_lock);
+    let deaths = !collected.inputs.deaths.is_empty();
     drop(collected);
     let (told, mut ranked) = measure(config, &mut context, before)?;
     if tape.session().kept.is_none() {
@@ -194,7 +202,7 @@ fn answered<'c>(config: &'c Config, tape: &'c Tape, floor: Option<u64>) -> Resul
         ranked.splice(0..0, begun.map(unmeasured));
     }
     ranked.iter_mut().for_each(|ranked| narrow(&mut ranked.finding, (from, to), session.window_open));
-    Ok(Answered { context, floor, told, ranked, cut })
+    Ok(Answered { context, floor, told, ranked, cut, lock_waits, deaths })
 }
 
 /// The finding that the tape was begun for, by looks beside it.
@@ -252,6 +260,10 @@ pub(crate) struct FirstFindings {
     pub lost: Vec<String>,
     /// What the answer cannot hold.
     pub unknown: Vec<String>,
+    /// Threads waited for locks in memory.
+    pub lock_waits: bool,
+    /// Processes died of signals.
+    pub deaths: bool,
 }
 
 /// The first `most` findings, without options.
@@ -268,6 +280,8 @@ pub(crate) fn first(config: &Config, tape: &Tape, most: usize) -> Result<FirstFi
         lines,
         lost: answered.context.question.loss.lines(tape.session(), losses::LOSS_LINES),
         unknown: unknown(&answered.context, answered.cut),
+        lock_waits: answered.lock_waits,
+        deaths: answered.deaths,
     })
 }
 

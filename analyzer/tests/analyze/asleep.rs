@@ -48,7 +48,7 @@ fn the_time_off_the_cpu_before_the_start_has_the_stack() {
 fn groups_are_bounded_as_asked() {
     let place = place();
     let all = place.analyze("states asleep.tape --at 100us --call-graph");
-    assert!(all.out.contains("the longest off a CPU for >=0.100 ms, the first got one 5000.100 ms ago"), "{}", all.out);
+    assert!(all.out.contains("off a CPU for >=0.100 ms, came on one 5000.100 ms ago"), "{}", all.out);
     assert_eq!(all.out.matches(" thread").count(), 3, "{}", all.out);
     let deep = place.analyze("states asleep.tape --at 100us --min-stack 1");
     assert_eq!(deep.out.matches(" thread").count(), 1, "{}", deep.out);

@@ -113,6 +113,36 @@ fn an_answer_with_rows_says_nothing() {
 }
 
 #[test]
+fn a_moment_without_anybody_names_one_with_somebody() {
+    let place = Place::new();
+    let guides = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/guides");
+    // the recording of a command, which ends with it
+    fs::copy(guides.join("kill.tape"), place.path("kill.tape")).unwrap();
+    for (report, rows) in [("states", "--format json"), ("fds", "--format json"), ("fds", "")] {
+        let at = if report == "states" { "--at 100% " } else { "" };
+        let got = place.analyze(&format!("{report} {at}{rows} kill.tape"));
+        let said = format!("{}{}", got.out, got.err);
+        let moment = said.trim_end().rsplit_once("an earlier moment is --at ").expect(&said).1;
+        assert!(
+            said.contains(" lived at 0.244164 s: the last ended at 0.2") && !said.contains("nothing to show"),
+            "{said}"
+        );
+        let then = place.analyze(&format!("{report} --at {moment} --format json kill.tape"));
+        assert!(!then.json().is_empty(), "{report} --at {moment}");
+        // a moment outside is none of the tape, which is said by the clock that was asked for
+        for (outside, clock) in [("-1", "from 0 to "), ("13:00:00", "from 13:13:04.97")] {
+            let got = place.analyze(&format!("{report} --at={outside} kill.tape"));
+            assert_eq!(got.status, 1, "{outside}: {got:?}");
+            let says = ["--at is before the tape began: the tape is ", clock, "0 to 0.244164 s"];
+            assert!(says.iter().all(|text| got.err.contains(text)), "{report} {outside}: {}", got.err);
+        }
+    }
+    // of those that nobody asked for, or that are not there, nothing is said to have ended
+    let absent = said(&place, "states --at 100% -p 99999999 kill.tape");
+    assert!(absent.contains("nothing matches -p 99999999: the tape has processes 27432, "), "{absent}");
+}
+
+#[test]
 fn what_cannot_be_read_is_not_called_absent() {
     let place = place();
     let mut bytes = fs::read(place.path("sample.tape")).unwrap();

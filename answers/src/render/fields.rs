@@ -1,12 +1,14 @@
 //! Columns of lines of text, and which of them a terminal has room for: those that are declared to leave first are left out, paths and
 //! names are shortened in their middle, numbers never. Where there is no terminal lines are as long as they are.
 
-use crate::values::fit::{cells, is_number, middle};
+use crate::values::fit::{cells, command_line, is_number, middle};
 use crate::values::output;
 
-/// What a column that may be shortened keeps before another one leaves.
-const FAIR: usize = 20;
-/// What it keeps when no more can leave.
+/// What a column that may be shortened keeps before another one leaves, unless it is declared to keep less.
+const FAIR: usize = 16;
+/// What a column keeps that takes what is left.
+const REST: usize = 20;
+/// What one keeps when no more can leave.
 pub(crate) const LEAST: usize = 12;
 
 /// A column: how wide it is, and what becomes of it on a narrow terminal.
@@ -19,13 +21,15 @@ pub struct TextColumn {
     right: bool,
     /// The cells to which its texts may be shortened; None: they are numbers.
     least: Option<usize>,
+    /// Its texts are command lines.
+    commands: bool,
     leaves: u8,
 }
 
 impl TextColumn {
     /// A column aligned left, at least so wide.
     pub const fn left(heading: &'static str, width: usize) -> Self {
-        Self { heading, width, right: false, least: None, leaves: 0 }
+        Self { heading, width, right: false, least: None, commands: false, leaves: 0 }
     }
 
     /// A column aligned right.
@@ -41,6 +45,11 @@ impl TextColumn {
     /// Has its texts shortened, to so many cells at least.
     pub const fn shortens_to(self, least: usize) -> Self {
         Self { least: Some(least), ..self }
+    }
+
+    /// Has its texts shortened as command lines: their programs stay.
+    pub const fn commands(self) -> Self {
+        Self { commands: true, ..self.shortens() }
     }
 
     /// Has it left out, the one with 1 first.
@@ -65,24 +74,31 @@ impl Want {
     fn at_most(&self, cap: usize) -> usize {
         self.least.map_or(self.all, |least| self.all.min(cap.max(least)))
     }
+
+    /// What it takes before a column leaves.
+    fn fair(&self) -> usize {
+        let declared = self.least.filter(|least| *least < LEAST);
+        self.at_most(declared.unwrap_or(FAIR))
+    }
 }
 
 /// The width of each column on a line of `room` cells with `gap` cells between columns; None: it is left out. The widths are more than
 /// the room if nothing helps.
 pub(crate) fn widths(wants: &[Want], gap: usize, room: usize) -> Vec<Option<usize>> {
     let mut kept = vec![true; wants.len()];
-    let sum = |kept: &[bool], cap: usize| {
-        let widths = wants.iter().zip(kept).filter(|(_, kept)| **kept).map(|(want, _)| want.at_most(cap) + gap);
+    let sum = |kept: &[bool], width: &dyn Fn(&Want) -> usize| {
+        let widths = wants.iter().zip(kept).filter(|(_, kept)| **kept).map(|(want, _)| width(want) + gap);
         widths.sum::<usize>().saturating_sub(gap)
     };
-    while sum(&kept, FAIR) > room {
+    // first what is long is shortened, then columns leave
+    while sum(&kept, &Want::fair) > room {
         let leaving = (0..wants.len()).filter(|at| kept[*at] && wants[*at].leaves.is_some());
         let Some(next) = leaving.min_by_key(|at| wants[*at].leaves) else { break };
         kept[next] = false;
     }
     // the longest lose first
     let most = wants.iter().map(|want| want.all).max().unwrap_or(0);
-    let cap = (1..=most).rev().find(|cap| sum(&kept, *cap) <= room).unwrap_or(1);
+    let cap = (1..=most).rev().find(|cap| sum(&kept, &|want| want.at_most(*cap)) <= room).unwrap_or(1);
     wants.iter().zip(kept).map(|(want, kept)| kept.then(|| want.at_most(cap))).collect()
 }
 
@@ -128,8 +144,8 @@ impl TextColumns {
         let fields: Vec<TextColumn> = first.into_iter().chain(fields).collect();
         let want = |field: &TextColumn| Want {
             // one that takes what is left
-            all: if field.width == 0 && field.least.is_some() { FAIR } else { field.width },
-            least: field.least,
+            all: if field.width == 0 && field.least.is_some() { REST } else { field.width },
+            least: field.least.map(|least| if field.width == 0 { REST } else { least }),
             leaves: (field.leaves > 0).then_some(field.leaves.into()),
         };
         let wants: Vec<Want> = fields.iter().map(want).collect();
@@ -164,7 +180,8 @@ impl TextColumns {
         let mut line = String::new();
         for (at, ((field, text), width)) in columns.iter().zip(&widths).enumerate() {
             line.push_str(if at > 0 { self.gap } else { "" });
-            put(&mut line, &middle(text, *width, output::cut_mark()), *width, field.right);
+            let cut = if field.commands { command_line } else { middle };
+            put(&mut line, &cut(text, *width, output::cut_mark()), *width, field.right);
         }
         line.truncate(line.trim_end().len());
         line
@@ -182,6 +199,12 @@ impl TextColumns {
         // not below the width of the column: what stands behind it would leave its own
         let leasts: Vec<Option<usize>> =
             columns.iter().map(|(field, text)| Some(field.least?.max(least(text)).max(field.width))).collect();
+        let much = (widths.iter().sum::<usize>() + gaps).saturating_sub(room);
+        let spare = |at: usize| widths[at].saturating_sub(leasts[at].unwrap_or(widths[at]));
+        // where the last text comes on a line of its own all the same, the others have all of the room
+        let Some(last) = widths.len().checked_sub(1) else { return };
+        let own_line = leasts[last].is_none() && (0..last).map(spare).sum::<usize>() < much;
+        let room = if own_line { room + widths[last] + cells(self.gap) } else { room };
         loop {
             let over = (widths.iter().sum::<usize>() + gaps).saturating_sub(room);
             let may = (0..widths.len()).filter(|at| leasts[*at].is_some_and(|least| widths[*at] > least));
@@ -257,7 +280,8 @@ mod tests {
         let all = [number(10, None), word(40), word(14), number(9, Some(1))];
         assert_eq!(widths(&all, 2, 100), [Some(10), Some(40), Some(14), Some(9)]);
         assert_eq!(widths(&all, 2, 69), [Some(10), Some(30), Some(14), Some(9)]);
-        assert_eq!(widths(&all, 2, 58), [Some(10), Some(30), Some(14), None]);
+        assert_eq!(widths(&all, 2, 55), [Some(10), Some(16), Some(14), Some(9)], "shortened before another leaves");
+        assert_eq!(widths(&all, 2, 54), [Some(10), Some(26), Some(14), None]);
         assert_eq!(widths(&all, 2, 40), [Some(10), Some(13), Some(13), None]);
         assert_eq!(widths(&all, 2, 10), [Some(10), Some(12), Some(12), None], "nothing helps");
         assert!(widths(&[], 2, 10).is_empty());

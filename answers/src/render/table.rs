@@ -87,7 +87,8 @@ impl Table {
         self.print_rows(self.rows.iter(), out)
     }
 
-    /// Prints the table with `rows`, which are made once for their widths and once to be printed: there may be more than there is memory for.
+    /// Prints the table with `rows`, and nothing if there are none: headings alone are no answer. Rows are made once for their widths and once
+    /// to be printed: there may be more than there is memory for.
     ///
     /// # Errors
     /// They cannot be written.
@@ -96,6 +97,9 @@ impl Table {
         rows: impl Iterator<Item = R> + Clone,
         out: &mut impl Write,
     ) -> io::Result<()> {
+        if rows.clone().next().is_none() {
+            return Ok(());
+        }
         let heading: Vec<String> = self.columns.iter().map(|column| column.heading.clone()).collect();
         let mut all: Vec<(usize, usize)> = heading.iter().map(|text| (cells(text), least(text))).collect();
         for row in rows.clone() {

@@ -60,10 +60,14 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
 /// `text` in at most `room` cells: its middle is left out, with `mark` in that place. A path keeps its last name if that fits, and a
 /// task its number in brackets.
 pub fn middle<'t>(text: &'t str, room: usize, mark: &str) -> Cow<'t, str> {
-    let all = cells(text);
-    if all <= room {
+    if cells(text) <= room {
         return Cow::Borrowed(text);
     }
+    // of a call first the pointers leave
+    if let Some(text) = without_pointers(text, mark) {
+        return Cow::Owned(middle(&text, room, mark).into_owned());
+    }
+    let all = cells(text);
     let kept = room.saturating_sub(cells(mark));
     let number = text.strip_suffix(']').and_then(|_| text.rfind('['));
     let name = number.or_else(|| text.rfind('/')).map_or(0, |at| cells(&text[at..]));
@@ -84,6 +88,66 @@ pub fn middle<'t>(text: &'t str, room: usize, mark: &str) -> Cow<'t, str> {
         at += width;
     }
     Cow::Owned(short)
+}
+
+/// A command line in at most `room` cells: blanks before it, its program's name, and ` (fork)` behind it stay, and its end is left out. Of
+/// programs in turn (`sh => dd if=/x`) the last is what the process became, and stays.
+pub(crate) fn command_line<'t>(text: &'t str, room: usize, mark: &str) -> Cow<'t, str> {
+    const NEXT: &str = " => ";
+    const FORK: &str = " (fork)";
+    // so much of the words stays before the tree moves left
+    const WORDS: usize = 12;
+    if cells(text) <= room {
+        return Cow::Borrowed(text);
+    }
+    let words = text.trim_start_matches(' ');
+    let blanks = (text.len() - words.len()).min(room.saturating_sub(cells(words).min(WORDS)));
+    let (words, fork) = words.strip_suffix(FORK).map_or((words, ""), |words| (words, FORK));
+    let (before, last) = words.rsplit_once(NEXT).map_or(("", words), |(before, last)| (before, last));
+    let before = if before.is_empty() { String::new() } else { format!("{mark}{NEXT}") };
+    let kept = room.saturating_sub(blanks + cells(&before) + cells(fork));
+    let quoted = last.strip_prefix('"').and_then(|rest| rest.find('"')).map(|at| at + 2);
+    let name = &last[..quoted.or_else(|| last.find(' ')).unwrap_or(last.len())];
+    let last = match cells(last) <= kept {
+        true => Cow::Borrowed(last),
+        false if cells(name) + 1 + cells(mark) <= kept => {
+            Cow::Owned(format!("{}{mark}", head(last, kept - cells(mark))))
+        }
+        // its arguments are less than its name
+        false => middle(name, kept, mark),
+    };
+    Cow::Owned(format!("{}{before}{last}{fork}", " ".repeat(blanks)))
+}
+
+/// The beginning of `text` that takes at most `room` cells.
+fn head(text: &str, room: usize) -> &str {
+    let mut width = 0;
+    let fits = |letter: char| {
+        width += letter.width().unwrap_or(0);
+        width > room
+    };
+    &text[..text.find(fits).unwrap_or(text.len())]
+}
+
+/// `text` of a call (`read(fd: 3</x>, buf: 0x7f34a8c01000, count: 4)`) without the pointers among its arguments, which nobody reads, with
+/// `mark` for each; None: it has none.
+fn without_pointers(text: &str, mark: &str) -> Option<String> {
+    const DIGITS: usize = 6;
+    let (name, arguments) = text.split_once('(')?;
+    let pointer = |argument: &str| {
+        argument.split_once(": 0x").is_some_and(|(name, digits)| {
+            let digits = digits.trim_end_matches(')');
+            let whole = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+            whole && digits.len() >= DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+        })
+    };
+    let all: Vec<&str> = arguments.split(", ").collect();
+    if !all.iter().any(|argument| pointer(argument)) {
+        return None;
+    }
+    let end = if all.last().is_some_and(|last| pointer(last)) && text.ends_with(')') { ")" } else { "" };
+    let kept = all.iter().map(|argument| if pointer(argument) { mark } else { argument });
+    Some(format!("{name}({}{end}", kept.collect::<Vec<_>>().join(", ")))
 }
 
 /// Whether `text` is a number, a time, or an address, or some with what stands between them.
@@ -168,7 +232,8 @@ impl LineRoom<'_> {
             out.extend([&text, "\n"]);
             return;
         }
-        let hang = beginning(line).min(self.cells / 2);
+        // columns before it may take more than half, as long as there is room for a path
+        let hang = beginning(line).min(self.cells.saturating_sub(LEAST).max(self.cells / 2));
         let mut words = words(&text);
         // what stands apart comes together from the end on. What is before the hang is a tree, or columns of several lines
         let kept = if line.contains(HANG) { beginning(line) } else { self.cells / 3 };
@@ -202,13 +267,17 @@ impl LineRoom<'_> {
         out.push('\n');
     }
 
-    /// Shortens paths until the line fits, the longest first, and each word until it fits alone.
+    /// Shortens paths, the longest first, if the line fits then: one that is broken all the same has them whole. Each word is shortened until
+    /// it fits alone.
     fn shorten(&self, words: &mut [FitWord<'_>], hang: usize) {
         if self.mark.is_empty() {
             return;
         }
         let all = |words: &[FitWord<'_>]| words.iter().map(|word| word.blanks + cells(&word.text)).sum::<usize>();
-        loop {
+        let long = words.iter().filter(|word| word.kind == Kind::Long);
+        let spare: usize = long.map(|word| cells(&word.text).saturating_sub(LEAST)).sum();
+        let fits = all(words).saturating_sub(self.cells) <= spare;
+        while fits {
             let over = all(words).saturating_sub(self.cells);
             let long = words.iter_mut().filter(|word| word.kind == Kind::Long && cells(&word.text) > LEAST);
             let Some(longest) = long.max_by_key(|word| cells(&word.text)).filter(|_| over > 0) else { break };
@@ -330,9 +399,43 @@ mod tests {
     #[test]
     fn a_path_is_shortened_before_a_line_is_broken() {
         assert_eq!(fit("read /srv/data/long/way/deep/file"), "read /srv/data/lo…ay/deep/file\n");
-        let both = fit("rename /srv/data/long/way/deep/file to /srv/data/long/way/deep/other");
-        assert!(both.lines().all(|line| cells(line) <= 30), "{both}");
-        assert_eq!(both.matches('…').count(), 2, "{both}");
+        assert_eq!(
+            fit("rename /srv/data/long/way/deep/file to /srv/data/long/way/deep/a"),
+            "rename\n  /srv/data/long/way/deep/file\n  to /srv/data/long/way/deep/a\n",
+            "the line is broken all the same"
+        );
+        let far = fit("rename /srv/data/long/way/down/deep/file to /srv/data/long/way/deep/a");
+        assert!(far.lines().all(|line| cells(line) <= 30) && far.matches('…').count() == 1, "{far}");
+    }
+
+    #[test]
+    fn of_a_call_the_pointers_leave_first() {
+        let call = "recvfrom(fd: 9<TCP:[10.0.0.1:80]>, ubuf: 0x7f93a8c01000, size: 4096, addr: 0x7f93a8c02000)";
+        assert_eq!(middle(call, 90, "…"), call);
+        let short = "recvfrom(fd: 9<TCP:[10.0.0.1:80]>, …, size: 4096, …)";
+        assert_eq!(middle(call, 60, "…"), short);
+        assert_eq!(middle(call, cells(short), "…"), short);
+        assert!(cells(&middle(call, 40, "…")) == 40);
+        assert_eq!(middle("brk(brk: 0x1000, flags: 0x10)", 20, "…"), "brk(brk: 0…gs: 0x10)", "no pointers");
+    }
+
+    #[test]
+    fn a_command_line_keeps_its_program() {
+        for (text, room, short) in [
+            ("    dd if=/dev/zero of=/srv/big bs=1M", 24, "    dd if=/dev/zero of=…"),
+            ("        pyenv exec python3 - (fork)", 30, "        pyenv exec pyt… (fork)"),
+            ("sh -c ./start => python3 /srv/app/serve.py", 26, "… => python3 /srv/app/ser…"),
+            ("/usr/local/bin/systape demo-service", 26, "/usr/local/bin/systape de…"),
+            ("/usr/local/lib/app/bin/systape demo", 26, "/usr/local/li…/bin/systape"),
+            ("\"nginx: worker process\" -g off", 28, "\"nginx: worker process\" -g …"),
+        ] {
+            let got = command_line(text, room, "…");
+            assert!(cells(&got) <= room, "{got}");
+            assert_eq!(got, short, "{text}");
+        }
+        let deep = format!("{}sh -c ./a", " ".repeat(40));
+        let moved = format!("{}sh -c ./a", " ".repeat(21));
+        assert_eq!(command_line(&deep, 30, "…"), moved, "the tree moves left before a name is cut");
     }
 
     #[test]

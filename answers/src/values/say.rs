@@ -22,6 +22,11 @@ impl Shown {
         let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
     }
 
+    /// The answer says itself why it has no rows.
+    pub fn explained(&self) {
+        self.0.store(u64::MAX, Ordering::Relaxed);
+    }
+
     /// Whether rows were counted, and there were none.
     pub fn nothing(&self) -> bool {
         self.0.load(Ordering::Relaxed) == 1

@@ -550,7 +550,10 @@ fn names_line(time: &NamesTime) {
         ));
     }
     if hang > 0 {
-        say(format_args!("{hang} of its processes that read files end when the file systems of these answer"));
+        let (is, processes) = if hang == 1 { ("waits", "process") } else { ("wait", "processes") };
+        say(format_args!(
+            "{hang} child {processes} that read files still {is} for a file system that does not answer, and end when it does"
+        ));
     }
 }
 

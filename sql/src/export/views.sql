@@ -16,7 +16,7 @@ SELECT host, date, tape, pid, upid, abi, syscall, errno, 1 AS calls, 0 AS ledger
     CASE WHEN dur_ns_at_least OR incomplete = 'lost-enter' THEN 1 ELSE 0 END AS incomplete_calls,
     dur_ns AS total_ns,
     CASE WHEN NOT dur_ns_at_least THEN dur_ns END AS min_ns,
-    CASE WHEN NOT dur_ns_at_least THEN dur_ns END AS max_ns
+    CASE WHEN NOT dur_ns_at_least OR dur_ns > 0 THEN dur_ns END AS max_ns
 FROM syscalls
 UNION ALL
 SELECT host, date, tape, pid, upid, abi, syscall, errno, calls, calls AS ledger_calls,
@@ -24,7 +24,7 @@ SELECT host, date, tape, pid, upid, abi, syscall, errno, calls, calls AS ledger_
     CASE WHEN (sum_ns IS NOT NULL AND NOT exact) OR incomplete = 'lost-enter' THEN calls ELSE 0 END AS incomplete_calls,
     sum_ns AS total_ns,
     CASE WHEN exact THEN min_ns END AS min_ns,
-    CASE WHEN exact THEN max_ns END AS max_ns
+    CASE WHEN exact OR max_ns > 0 THEN max_ns END AS max_ns
 FROM ledger
 WHERE reason <> 'checked';
 

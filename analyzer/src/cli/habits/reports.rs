@@ -322,11 +322,13 @@ const REPORTS: &systape_abi::Habits = &[
     ),
     (&["tcpstates"], "analyze net --events"),
     (&["tcptop", "nettop", "iftop", "nethogs", "topprocs_net"], "analyze net --by comm"),
-    (&["retransmissions", "tcpretrans", "tcpdrop", "retransmits"], "analyze net"),
+    (&["retransmissions", "tcpretrans", "retransmits"], "analyze -e socket:retransmit"),
+    (&["tcpdrop"], "analyze net"),
     (&["udplife", "udpconnect", "udp"], "analyze net --udp"),
     (&["solisten", "listen"], "analyze -e listen"),
     (&["bindsnoop", "bind"], "analyze -e bind"),
     // stacks
+    (&["flamegraph", "flame"], "analyze callgraph --svg FILE"),
     (
         &[
             "backtrace",
@@ -339,8 +341,6 @@ const REPORTS: &systape_abi::Habits = &[
             "fold",
             "criticalstat",
             "profile",
-            "flamegraph",
-            "flame",
             "stacks",
             "stackcount",
             "annotate",

@@ -6,13 +6,12 @@ use systape_answers::derive::block::by::{self as parts_of, Part};
 use systape_answers::derive::block::sums::{BlockSums, HistogramOf, Sum};
 use systape_answers::render::by;
 use systape_answers::render::cell::Cell;
-use systape_answers::render::fields::{TextColumn, TextColumns};
 use systape_answers::render::keys::{with_keys, with_parts};
 use systape_answers::render::mark;
 use systape_answers::render::out::Out;
 use systape_answers::render::rank::more;
 use systape_answers::render::row::{Judgement, Row};
-use systape_answers::render::table::millis_if;
+use systape_answers::render::table::{Table, millis_if};
 use systape_answers::values::output::line;
 use systape_events::group::by::GroupKey;
 
@@ -56,12 +55,8 @@ pub(crate) struct BlockInput<'a> {
 impl BlockInput<'_> {
     /// A table, the total below it, and the devices that the total leaves out.
     pub(crate) fn top(&self, limit: usize, out: &mut impl Write) -> io::Result<()> {
-        let keys = self.keys.iter().map(|key| {
-            let (name, width) = parts_of::column(*key);
-            TextColumn::left(name, width).shortens_to(24)
-        });
-        let fields = TextColumns::new(keys.chain(NUMBERS), " ");
-        line(out, &fields.head())?;
+        let table = self.keys.iter().fold(Table::default(), |table, key| table.word(parts_of::column(*key)));
+        let mut table = NUMBERS.iter().fold(table, |table, heading| table.number(heading)).leaving(&NARROW);
         for (parts, sum, counted) in self.folded.rows.iter().take(limit) {
             let names = self.keys.iter().zip(parts);
             let mut texts: Vec<String> =
@@ -69,16 +64,17 @@ impl BlockInput<'_> {
             let share = self.share(sum).filter(|_| *counted == Some(true));
             texts.extend(numbers(sum));
             texts.push(share.map_or_else(|| "-".to_owned(), |share| format!("{:.1}%", 100.0 * share)));
-            line(out, &fields.line(&texts))?;
+            table.row(texts);
         }
-        let more = more(self.folded.rows.len(), limit);
-        more.iter().try_for_each(|text| line(out, &text.replace("--top 0", "--top=0")))?;
         let all = &self.folded.all;
         let mut texts = vec![String::new(); self.keys.len()];
         texts.first_mut().into_iter().for_each(|first| "all disks".clone_into(first));
         texts.extend(numbers(all));
         texts.push((if all.timed > 0 { "100.0%" } else { "-" }).to_owned());
-        line(out, &fields.line(&texts))?;
+        table.row(texts);
+        table.print(out)?;
+        let more = more(self.folded.rows.len(), limit);
+        more.iter().try_for_each(|text| line(out, &text.replace("--top 0", "--top=0")))?;
         self.stacked(out)
     }
 
@@ -96,8 +92,7 @@ impl BlockInput<'_> {
     fn title(&self, parts: &[Part], sum: &Sum) -> String {
         let value = |(key, part): (&GroupKey, &Part)| {
             let text = parts_of::text((*key, part), sum.comm(), &self.names);
-            let words: Vec<_> = text.split_whitespace().collect();
-            format!("{} = {}", name(*key), words.join(" "))
+            format!("{} = {text}", parts_of::column(*key))
         };
         self.keys.iter().zip(parts).map(value).collect::<Vec<_>>().join(", ")
     }
@@ -190,12 +185,6 @@ impl BlockInput<'_> {
     }
 }
 
-/// The name of `key` in the heading of a histogram.
-fn name(key: GroupKey) -> String {
-    let column = parts_of::column(key).0;
-    column.split_whitespace().next_back().unwrap_or(column).to_ascii_lowercase()
-}
-
 /// The columns of `sum`; `>=` before times when the latency of some I/Os is not known.
 fn numbers(sum: &Sum) -> [String; 8] {
     let lead = mark::at_least(sum.timed < sum.ios);
@@ -217,14 +206,8 @@ fn numbers(sum: &Sum) -> [String; 8] {
 }
 
 /// The columns of numbers.
-const NUMBERS: [TextColumn; 9] = [
-    TextColumn::right("I/Os", 8),
-    TextColumn::right("read KiB", 10).leaves(5),
-    TextColumn::right("written KiB", 11).leaves(6),
-    TextColumn::right("errors", 6).leaves(2),
-    TextColumn::right("requeued", 8).leaves(1),
-    TextColumn::right("total ms", 11),
-    TextColumn::right("avg ms", 9).leaves(4),
-    TextColumn::right("max ms", 9).leaves(7),
-    TextColumn::right("share", 6).leaves(3),
-];
+const NUMBERS: [&str; 9] =
+    ["I/Os", "read KiB", "written KiB", "errors", "requeued", "total ms", "avg ms", "max ms", "share"];
+
+/// Those that a narrow terminal has no room for, in the order in which they leave.
+const NARROW: [&str; 7] = ["requeued", "errors", "share", "avg ms", "read KiB", "written KiB", "max ms"];

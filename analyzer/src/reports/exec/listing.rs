@@ -107,7 +107,7 @@ const FIELDS: [TextColumn; 11] = [
     TextColumn::right("lived", 9).leaves(7),
     TextColumn::right("user cpu", 9).leaves(2),
     TextColumn::right("sys cpu", 9).leaves(1),
-    TextColumn::left(" arguments", 0).shortens(),
+    TextColumn::left(" arguments", 0).commands(),
     // why it failed
     TextColumn::left("", 0),
 ];

@@ -139,7 +139,7 @@ const FIELDS: [TextColumn; 4] = [
     TextColumn::right("lived", 10).leaves(1),
     TextColumn::left(" exit", 13),
     TextColumn::right("pid", 7),
-    TextColumn::left(" command", 0).shortens(),
+    TextColumn::left(" command", 0).commands(),
 ];
 
 fn text(story: &ExecInput<'_>, node: &TreeProcess<'_>) -> String {

@@ -111,6 +111,9 @@ fn print(mut lines: Vec<Line>, out: &mut Out) -> Result<Verdict> {
         (start.is_none(), start.map(|start| start.first), line.path.clone())
     });
     let headings = Table::default().whole("start").number("length").word("host").number("events").number("lost");
+    // a table of nothing but question marks says less than the reasons do
+    let none = out.is_text() && lines.iter().all(|line| line.is.is_err());
+    let shown: &[Line] = if none { &[] } else { &lines };
     out.ranking(
         TopRows {
             table: &LIST,
@@ -124,13 +127,13 @@ fn print(mut lines: Vec<Line>, out: &mut Out) -> Result<Verdict> {
             all: lines.len(),
             limit: usize::MAX,
         },
-        lines.iter(),
+        shown.iter(),
         Line::row,
         Line::cells,
     )?;
-    if !out.is_text() {
-        lines.iter().filter_map(Line::fault).for_each(|fault| out.say(&fault));
-    }
+    // the table has the state of those that could be read
+    let told = lines.iter().filter(|line| !out.is_text() || line.is.is_err());
+    told.filter_map(Line::fault).collect::<Vec<_>>().iter().for_each(|fault| out.say(fault));
     out.flush()?;
     let bad = lines.iter().any(|line| line.is.is_err());
     Ok(Verdict { lost: lines.iter().any(|line| !line.is.as_ref().is_ok_and(|is| is.complete)), bad })
@@ -146,7 +149,7 @@ impl Line {
         Self { path: path.to_owned(), is }
     }
 
-    /// What is wrong with the file, for those whose rows go to a program.
+    /// What is wrong with the file.
     fn fault(&self) -> Option<String> {
         let path = escaped(self.path.as_os_str().as_encoded_bytes());
         match &self.is {

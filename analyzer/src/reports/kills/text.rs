@@ -197,7 +197,9 @@ fn paragraph(story: &KillsInput<'_>, record: &SignalLine, out: &mut impl Write) 
             Some(ns) => format!(", {} later", span(ns)),
             None => ", before the signal".to_owned(),
         };
-        say("end", &format!("{} {}{after}", sentence::ending(&end), story.stamps.at(end.ts)))?;
+        // what scripts and containers show of it
+        let status = end.signal().map_or_else(String::new, |sig| format!(" (exit code {} to a shell)", 128 + sig));
+        say("end", &format!("{} {}{after}{status}", sentence::ending(&end), story.stamps.at(end.ts)))?;
     }
     line(out, "")
 }

@@ -66,26 +66,26 @@ const TIME: Column = Column { name: "time", width: 11, places: 6, right: false }
 /// The columns of connections behind the time.
 const FIELDS: [TextColumn; 11] = [
     TextColumn::left("comm", 15).shortens_to(8),
-    TextColumn::left("pid", 7).leaves(3),
+    TextColumn::left("pid", 7).leaves(8),
     TextColumn::left("proto", 5).leaves(1),
-    TextColumn::left("role", 7).leaves(4),
-    TextColumn::left("local address", 21).shortens().leaves(7),
-    TextColumn::left("remote address", 21).shortens(),
+    TextColumn::left("role", 7).leaves(3),
+    TextColumn::left("local address", 21).shortens_to(21).leaves(5),
+    TextColumn::left("remote address", 21).shortens_to(21),
     TextColumn::left("state                 ms", 24),
     TextColumn::right("sent", 12).leaves(6),
-    TextColumn::right("received", 12).leaves(8),
-    TextColumn::right("rtt ms", 9).leaves(5),
+    TextColumn::right("received", 12).leaves(7),
+    TextColumn::right("rtt ms", 9).leaves(4),
     TextColumn::right("resent", 6).leaves(2),
 ];
 
 /// The columns of changes behind the time.
 const CHANGES: [TextColumn; 7] = [
-    TextColumn::left("comm", 15).shortens(),
-    TextColumn::left("pid", 7).leaves(3),
+    TextColumn::left("comm", 15).shortens_to(8),
+    TextColumn::left("pid", 7).leaves(5),
     TextColumn::left("socket", 6).leaves(1),
     TextColumn::left("proto", 5).leaves(2),
-    TextColumn::left("local address", 21).shortens().leaves(4),
-    TextColumn::left("remote address", 21).shortens().leaves(5),
+    TextColumn::left("local address", 21).shortens_to(21).leaves(3),
+    TextColumn::left("remote address", 21).shortens_to(21).leaves(4),
     TextColumn::left("old state -> new state", 24),
 ];
 

@@ -1,9 +1,9 @@
 //! `states --at TIME`: every thread at one instant, longest off the CPU first; with `--call-graph` by stack.
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use systape_format::model::{Family, GapCause};
 
-use super::super::{Context, call_texts, losses, scheduling};
+use super::super::{Context, call_texts, instant, losses, scheduling};
 use super::now::{NOW, Now};
 use super::stacks::{self, Left, STACKS};
 use crate::asked::options::stacks::Below;
@@ -12,24 +12,15 @@ use systape_answers::derive::runs::keys::{self};
 use systape_answers::derive::runs::{feed, gaps};
 use systape_answers::render::out::{Out, TopRows};
 use systape_answers::render::rank::more;
-use systape_answers::render::table::{Table, seconds};
+use systape_answers::render::table::Table;
 use systape_answers::values::say::Verdict;
-use systape_events::filter;
-use systape_events::question::clock;
-use systape_events::values::clock::Clock;
 use systape_events::values::order::InOrder as _;
 use systape_events::values::timespec::Edge;
 
 /// Prints the states at `edge`.
 pub(super) fn run(mut context: Context<'_>, edge: Edge, below: &Below, limit: usize, out: &mut Out) -> Result<Verdict> {
     let (tape, session) = (context.question.tape, context.question.tape.session());
-    let clock = if edge.needs_clock() { clock(tape) } else { Clock::default() };
-    let asked = filter::place(edge, session, tape.complete_until(), &clock).context("--at")?.0;
-    let at = asked.min(tape.complete_until());
-    if asked > at {
-        let (end, open) = (tape.complete_until(), session.window_open);
-        out.say(&format!("--at is after the end of the tape: this is its end, {} s", seconds(end, open)));
-    }
+    let at = instant::instant(tape, edge, out)?;
     // what was lost before or after does not matter when it is not unknown now
     let needs = Needs { calls: true, ..Needs::default() };
     let fed = feed::feed(&context.question, needs, at, Left::default());
@@ -60,6 +51,12 @@ pub(super) fn run(mut context: Context<'_>, edge: Edge, below: &Below, limit: us
         context.question.loss.cut = tape.end().is_none().then(|| tape.complete_until());
     }
     fed.coverage.tell(&mut context.question.loss);
+    if now.is_empty()
+        && let Some(ended) = instant::all_ended(&context, at)
+    {
+        context.config.shown.explained();
+        out.say(&ended);
+    }
     if below.asked() {
         context.question.loss.add_earlier(tape, &[Family::Stack], u64::MAX);
         return with_stacks(&context, below, &fed.tracker.sink, (&now, ts), limit, out);

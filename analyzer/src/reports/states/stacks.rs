@@ -184,10 +184,12 @@ impl SameStack<'_, '_> {
         let states: Vec<String> = self.states().iter().map(|(name, n)| format!("[{name}] {n}")).collect();
         let mut head = format!("{count} thread{}, {}", if count == 1 { "" } else { "s" }, states.join(", "));
         if let Some((off, least)) = self.longest() {
-            head.push_str(&format!(", the longest off a CPU for {} ms", millis(off, mark::at_least(least))));
+            let longest = if count == 1 { "" } else { "the longest " };
+            head.push_str(&format!(", {longest}off a CPU for {} ms", millis(off, mark::at_least(least))));
         }
         if let Some(came) = self.came() {
-            head.push_str(&format!(", the first got one {} ms ago", millis(came, "")));
+            let most = if count == 1 { "" } else { "up to " };
+            head.push_str(&format!(", came on one {most}{} ms ago", millis(came, "")));
         }
         writeln!(out, "{head}")?;
         let mut who: BTreeMap<(&[u8], u32), Vec<u32>> = BTreeMap::new();

@@ -1,15 +1,11 @@
 //! `states --at TIME` of a tape of looks: threads at one instant, those first that had been so for longest.
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use systape_answers::derive::looks::instant::{self, ThreadAt};
 use systape_answers::render::out::{Out, TopRows};
 use systape_answers::render::row::Row;
-use systape_answers::render::table::{Table, millis, seconds};
+use systape_answers::render::table::{Table, millis};
 use systape_answers::values::say::Verdict;
-use systape_events::filter;
-use systape_events::question::clock;
-use systape_events::values::clock::Clock;
-use systape_events::values::timespec::Edge;
 use systape_events::values::words::escaped;
 
 use super::super::{Context, losses};
@@ -33,21 +29,6 @@ systape_format::tables! {
         rest: Flag "the thread waits for work"
         owner_tid: Int "thread that holds the lock, as its own pid namespace has it; null: not known"
     }
-}
-
-/// When `edge` is: at the end of the tape, if it is behind that.
-pub(in crate::reports) fn place(context: &Context<'_>, edge: Edge, out: &mut Out) -> Result<u64> {
-    let (tape, session) = (context.question.tape, context.question.tape.session());
-    let clock = if edge.needs_clock() { clock(tape) } else { Clock::default() };
-    let end = tape.complete_until();
-    let asked = filter::place(edge, session, end, &clock).context("--at")?.0;
-    if asked > end {
-        out.say(&format!(
-            "--at is after the end of the tape: this is its end, {} s",
-            seconds(end, session.window_open)
-        ));
-    }
-    Ok(asked.min(end))
 }
 
 /// Prints the threads at the time `at`, those that wait for work last.

@@ -48,7 +48,9 @@ static LAYOUT: Layout = Layout {
 /// Prints the answer for `config`.
 fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     if !tape.table_defs().values().any(|def| def.name.starts_with("dns:")) {
-        bail!("no names that are looked up were recorded: record --probe dns");
+        bail!(
+            "no names that are looked up were recorded: record --probe dns; 'analyze net --udp' has the answers of name servers that were recorded"
+        );
     }
     answer_in(config, tape, &Lines::Events(&LAYOUT), Below::default(), out)
 }

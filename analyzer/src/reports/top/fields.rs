@@ -331,6 +331,9 @@ pub(super) fn print(
     losses::end_of_sums(context, out)
 }
 
+/// Most names that begin with what was typed, in a message.
+const NEAR: usize = 3;
+
 /// Refuses a field that no event has, of events of which there are some.
 fn known<'a>(fields: &BTreeSet<String>, named: impl Iterator<Item = (&'static str, &'a str)>) -> Result<()> {
     for (option, name) in named {
@@ -338,7 +341,13 @@ fn known<'a>(fields: &BTreeSet<String>, named: impl Iterator<Item = (&'static st
             let there: Vec<&str> = fields.iter().map(String::as_str).collect();
             let keys: Vec<&str> = KNOWN.iter().map(|by| by.name()).collect();
             let keys = if option == "--by" { format!(", and each has {}", keys.join(", ")) } else { String::new() };
-            bail!(BadUsage(format!("{option} {name}: these events have {}{keys}", there.join(", "))));
+            // a listing prints a part of some names: `sig` of `signal` and `signal_name`
+            let typed = name.rsplit('.').next().unwrap_or(name);
+            let mut near = systape_abi::nearest(typed, there.iter().copied());
+            near.extend(there.iter().filter(|there| there.starts_with(typed)).take(NEAR));
+            near.dedup();
+            let near = if near.is_empty() { String::new() } else { format!("did you mean {}? ", near.join(", ")) };
+            bail!(BadUsage(format!("{option} {name}: {near}these events have {}{keys}", there.join(", "))));
         }
     }
     Ok(())

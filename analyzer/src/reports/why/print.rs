@@ -14,11 +14,15 @@ use systape_answers::render::out::Out;
 use systape_answers::render::rank;
 use systape_answers::render::stamp::Stamps;
 use systape_answers::render::table::share;
+use systape_answers::values::fit::cells;
 use systape_answers::values::output::{self, command, line};
 use systape_events::values::words::{shell, span};
 
 /// There is no finding, and something is missing.
 const NOT_ALL: &str = "Nothing found; events are missing";
+/// Least cells of a cost, here and on the card.
+const COST: usize = 10;
+const CARD_COST: usize = 13;
 /// Most lines of a budget.
 const LINES: usize = 8;
 /// A screen with fewer lines has less of everything.
@@ -50,9 +54,11 @@ impl Shown<'_> {
         self.findings(&own, (floor, &stamps, &tape), out)?;
         if !others.is_empty() {
             line(out, "\nOthers on the machine, each for as long as it lasted:")?;
-            for ranked in others.iter().take(on_screen().min(self.limit)) {
-                line(out, &self.one_line(None, ranked, &stamps, &tape))?;
-                self.members(ranked, out)?;
+            let shown = others.iter().copied().take(on_screen().min(self.limit));
+            let width = self.cost_width(shown.clone());
+            for ranked in shown {
+                line(out, &self.one_line((None, width), ranked, &stamps, &tape))?;
+                self.members(ranked, width, out)?;
             }
             rank::more(others.len(), on_screen().min(self.limit)).iter().try_for_each(|text| line(out, text))?;
         }
@@ -65,10 +71,11 @@ impl Shown<'_> {
         let own = self.ranked.iter().filter(|ranked| ranked.own);
         let broke = self.ranked.iter().filter(|ranked| !ranked.own && ranked.finding.class == Severity::Broken);
         let shown = own.chain(broke).take(self.limit);
+        let width = self.cost_width(shown.clone()).max(CARD_COST);
         let line = |ranked: &RankedFinding| {
             let lost = self.cut || self.marks.touch(&ranked.finding);
-            let cost = cost(ranked, lost || self.marks.path());
-            format!("{cost:>13}  {}{}", output::hang(), sentence(&ranked.finding, lost))
+            let cost = self.cost(ranked);
+            format!("{cost:>width$}  {}{}", output::hang(), sentence(&ranked.finding, lost))
         };
         (shown.map(line).collect(), if self.marks.any() { NOT_ALL } else { "Nothing slow or broken was found" })
     }
@@ -90,25 +97,44 @@ impl Shown<'_> {
         if self.told.is_some() {
             line(out, "What would go away without a cause (costs overlap and do not add up):")?;
         }
+        let width = self.cost_width(found.iter().copied().take(self.limit));
         for (at, ranked) in found.iter().take(self.limit).enumerate() {
-            line(out, &self.one_line(Some(at + 1), ranked, stamps, tape))?;
-            self.members(ranked, out)?;
+            line(out, &self.one_line((Some(at + 1), width), ranked, stamps, tape))?;
+            self.members(ranked, width, out)?;
         }
         rank::more(found.len(), self.limit).iter().try_for_each(|text| line(out, text))?;
         Ok(())
     }
 
     /// What a finding joins.
-    fn members(&self, ranked: &RankedFinding, out: &mut Out) -> Result<()> {
+    fn members(&self, ranked: &RankedFinding, width: usize, out: &mut Out) -> Result<()> {
         let finding = &ranked.finding;
         let lost = self.cut || self.marks.touch(finding);
         let members = finding.members.iter().filter(|_| self.expand);
-        let members = members.map(|of| format!("{:>18}{}{}", "", output::hang(), member_sentence(of, lost)));
+        // below the sentence of the finding
+        let lead = " ".repeat(width + 8);
+        let members = members.map(|of| format!("{lead}{}{}", output::hang(), member_sentence(of, lost)));
         members.into_iter().try_for_each(|text| line(out, &text))?;
         Ok(())
     }
 
-    fn one_line(&self, rank: Option<usize>, ranked: &RankedFinding, stamps: &Stamps, tape: &str) -> String {
+    /// The cost of a finding, as text.
+    fn cost(&self, ranked: &RankedFinding) -> String {
+        cost(ranked, self.cut || self.marks.touch(&ranked.finding) || self.marks.path())
+    }
+
+    /// Cells of the widest cost.
+    fn cost_width<'r>(&self, shown: impl Iterator<Item = &'r RankedFinding>) -> usize {
+        shown.map(|ranked| cells(&self.cost(ranked))).max().unwrap_or(0).max(COST)
+    }
+
+    fn one_line(
+        &self,
+        (rank, width): (Option<usize>, usize),
+        ranked: &RankedFinding,
+        stamps: &Stamps,
+        tape: &str,
+    ) -> String {
         let finding = &ranked.finding;
         let lost = self.cut || self.marks.touch(finding);
         let text = sentence(finding, lost);
@@ -119,8 +145,8 @@ impl Shown<'_> {
         };
         let rank = rank.map_or_else(|| "    ".to_owned(), |rank| format!("{rank:>3}."));
         let typed = format!("analyze {}{tape}", finding.command);
-        let cost = cost(ranked, lost || self.marks.path());
-        format!("{rank}  {cost:>10}  {}{text}{when}   {}", output::hang(), command(&typed))
+        let cost = self.cost(ranked);
+        format!("{rank}  {cost:>width$}  {}{text}{when}   {}", output::hang(), command(&typed))
     }
 }
 

@@ -86,23 +86,13 @@ pub fn part(key: GroupKey, io: &Io<'_>, of_cgroup: &OfCgroup) -> Part {
     }
 }
 
-/// Heading and width of the column of `key`; keys of tasks are preceded by the name.
-pub fn column(key: GroupKey) -> (&'static str, usize) {
+/// Heading of the column of `key`.
+pub fn column(key: GroupKey) -> &'static str {
     match key {
-        GroupKey::Pid => ("comm            pid", 23),
-        GroupKey::Tid => ("comm            tid", 23),
-        GroupKey::Comm => ("comm", 15),
-        GroupKey::Uid => ("user", 12),
-        GroupKey::Cgroup => ("cgroup", 24),
-        GroupKey::Container => ("container", 24),
-        GroupKey::Unit => ("unit", 24),
-        GroupKey::Pod => ("pod", 36),
-        GroupKey::Job => ("job", 16),
-        GroupKey::Env => ("env", 24),
-        GroupKey::Disk => ("disk", 9),
-        GroupKey::Op => ("op", 12),
-        GroupKey::File => ("file", 40),
-        _ => ("cause", 8),
+        GroupKey::Pid => "process",
+        GroupKey::Tid => "thread",
+        GroupKey::Uid => "user",
+        key => key.name(),
     }
 }
 
@@ -110,8 +100,8 @@ pub fn column(key: GroupKey) -> (&'static str, usize) {
 pub fn text((by, part): (GroupKey, &Part), comm: &[u8], names: &Names<'_>) -> String {
     let Names { session, devices, of_cgroup } = names;
     match part {
-        Part::Task(Some((_, id))) => format!("{:<15} {id}", escaped(comm)),
-        Part::Task(None) => format!("{:<15} ?", "?"),
+        Part::Task(Some((_, id))) => format!("{}[{id}]", escaped(comm)),
+        Part::Task(None) => "?".to_owned(),
         Part::Comm(comm) => comm.as_deref().map_or_else(|| "?".to_owned(), escaped),
         Part::Uid(uid) => user(session, uid.unwrap_or(UID_UNKNOWN)),
         Part::Cgroup(0) => "?".to_owned(),

@@ -82,7 +82,7 @@ fn what_goes_wrong_is_on_a_tape_with_its_past() {
         let text = lab.analyze(&["info", tape]).expect(0).text();
         assert!(text.lines().next().is_some_and(|line| line.starts_with("triggered") && line.contains(what)), "{text}");
         let hint = lab.analyze(&[tape, "-e", "fsync"]).expect(0).stderr;
-        assert!(hint.contains("triggered by ") && hint.contains("analyze why --time "), "{hint}");
+        assert!(hint.contains("a trigger began this tape: ") && hint.contains("analyze why --time "), "{hint}");
     }
     // who, why and how long
     let kills = lab.analyze(&["kills", &killed, "--format", "json"]).expect(0).json();
