@@ -51,6 +51,8 @@ const STACK_BUDGET: u32 = 256 << 20;
 const STACK_SLOTS_PER_CPU: u32 = 3;
 /// Calls inside at once of which an argument is read when they return.
 const PROBE_OUTS: u32 = 8192;
+/// Bytes kept of the arguments of a program that begins beside looks: those of a linker are as much as all else of a build.
+const LOOKS_ARGV: u32 = 511;
 
 /// Leaves out unneeded parts, and sets the sizes of maps and the programs' constants.
 pub(super) fn set(
@@ -89,7 +91,10 @@ pub(super) fn set(
     options.regs_shift = config.forced.registers_off.unwrap_or(0);
     options.regs_by_hand = config.forced.registers_by_hand;
     set_idle_calls(options);
-    options.no_thread_usage = config.families.has(Family::Look);
+    if config.families.has(Family::Look) {
+        (options.no_thread_usage, options.is_sparse) = (true, true);
+        options.argv_limit = LOOKS_ARGV;
+    }
     options.unseen_ios = config.forced.unseen_ios.unwrap_or(0);
     Ok(())
 }
