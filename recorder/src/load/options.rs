@@ -162,6 +162,9 @@ fn set_sizes(open: &mut OpenSystapeSkel<'static>, config: &RecordConfig, rings: 
     let looks = config.families.has(Family::Look);
     maps.state_ring.set_max_entries(forced.state_ring.unwrap_or(if looks { RARE_RING } else { STATE_RING }))?;
     maps.process_ring.set_max_entries(forced.process_ring.unwrap_or(PROCESS_RING))?;
+    if !looks {
+        maps.look_rests.set_max_entries(1)?;
+    }
     let keys = forced.ledger_keys.unwrap_or(LEDGER_KEYS);
     maps.ledger_a.set_max_entries(keys)?;
     maps.ledger_b.set_max_entries(keys)?;
