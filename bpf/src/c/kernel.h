@@ -278,6 +278,7 @@ typedef struct {
 /* The sums are of threads that were released, under stats_lock, which also guards their list and number. */
 struct signal_struct {
 	atomic_t live;
+	int group_exit_code;
 	unsigned int flags;
 	int nr_threads;
 	struct list_head thread_head;

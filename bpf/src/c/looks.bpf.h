@@ -171,6 +171,24 @@ struct {
 	__type(value, struct look_detail);
 } look_details SEC(".maps");
 
+/*
+ * A thread that was found resting in a call. Until it leaves a CPU again it is in
+ * that call, and its registers, which no cache has, need not be read.
+ */
+struct look_rest {
+	u64 start;
+	u32 switches;
+	u16 nr;
+	u16 pid; /* the bits that the place in the map does not have */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, LOOK_RESTS);
+	__type(key, u32);
+	__type(value, struct look_rest);
+} look_rests SEC(".maps");
+
 struct bpf_iter_task {
 	u64 opaque[3];
 };
@@ -303,11 +321,45 @@ __noinline int look_is_helper(u64 address)
 	return is_helper((void *)address);
 }
 
-/* One more in a call that is only counted. */
-static __always_inline void look_count(struct look_room *room, u32 abi, u32 nr)
+/* The place of a thread among those that rest. */
+static __always_inline struct look_rest *look_rest_of(struct task_struct *task)
 {
-	if (abi != ABI_I386)
-		room->idle[nr & (SC_MAX - 1)]++;
+	u32 index = task->pid & (LOOK_RESTS - 1);
+
+	return bpf_map_lookup_elem(&look_rests, &index);
+}
+
+/*
+ * Whether a thread that sleeps, and has left its CPU so often, still rests where the
+ * last look found it: then it is counted. One on a CPU may be about to sleep in
+ * another call.
+ */
+static __always_inline bool look_still_rests(struct look_room *room, struct task_struct *task, u32 switches)
+{
+	struct look_rest *rest = look_rest_of(task);
+
+	if (!rest || task->on_cpu || rest->start != task->start_time || rest->switches != switches ||
+	    rest->pid != (u32)task->pid / LOOK_RESTS)
+		return false;
+	room->idle[rest->nr & (SC_MAX - 1)]++;
+	return true;
+}
+
+/* One more in a call that is only counted; its switches were read before its registers, so that these are no older. */
+static __always_inline void look_count(struct look_room *room, struct task_struct *task, u32 abi, u32 nr, u32 switches)
+{
+	struct look_rest *rest = look_rest_of(task);
+
+	if (abi == ABI_I386)
+		return;
+	nr &= SC_MAX - 1;
+	room->idle[nr]++;
+	if (!rest)
+		return;
+	rest->start = task->start_time;
+	rest->switches = switches;
+	rest->nr = nr;
+	rest->pid = (u32)task->pid / LOOK_RESTS;
 }
 
 /*
@@ -316,7 +368,7 @@ static __always_inline void look_count(struct look_room *room, u32 abi, u32 nr)
  */
 static __noinline int look_at(struct look_room *room, struct task_struct *task)
 {
-	u32 state = task->__state, flags, index, nr = SNAP_NO_CALL, most = LOOK_NOTES;
+	u32 state = task->__state, flags, index, nr = SNAP_NO_CALL, most = LOOK_NOTES, switches;
 	u64 args[MAX_ARGS] = {}, at, queued = 0;
 	struct look_note *note;
 	u8 letter, abi = 0;
@@ -360,6 +412,9 @@ static __noinline int look_at(struct look_room *room, struct task_struct *task)
 	}
 	if (!is_recorded(task))
 		return 0;
+	switches = task->nvcsw + task->nivcsw;
+	if (letter == 'S' && look_still_rests(room, task, switches))
+		return 0;
 	at = letter != 'R' && !(flags & PF_KTHREAD) ? user_regs_of(task) : 0;
 	if (at && call_at(task, at, &call, &abi))
 		nr = call;
@@ -368,7 +423,7 @@ static __noinline int look_at(struct look_room *room, struct task_struct *task)
 			return 0;
 		asks = LOOK_ASKS(abi, nr, at);
 		if (!asks && look_waits(abi, nr)) {
-			look_count(room, abi, nr);
+			look_count(room, task, abi, nr, switches);
 			return 0;
 		}
 		/* most of them rest: they may not take the room of the others */
@@ -378,7 +433,7 @@ static __noinline int look_at(struct look_room *room, struct task_struct *task)
 		args_at(at, args, abi);
 		if (letter == 'S' && look_is_futex(abi, nr)) {
 			if (look_futex_waits(args)) {
-				look_count(room, abi, nr);
+				look_count(room, task, abi, nr, switches);
 				return 0;
 			}
 			most = LOOK_NOTES;

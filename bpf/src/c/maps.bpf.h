@@ -32,9 +32,11 @@ const volatile u64 target_cgroup = 0; /* id; those below it too */
 const volatile bool filter_cpu = false;
 const volatile bool inherit = true;
 const volatile bool no_thread_usage = false; /* what threads used is not recorded, only what processes did */
+const volatile bool is_sparse = false; /* beside looks: no everyday signals, no names that come of an exec */
 const volatile bool with_self = false; /* the recorder's own threads too, by families other than syscalls */
 const volatile bool watch_outside = false; /* in a pid namespace, and tasks outside of it may be recorded */
 const volatile u32 string_limit = 4096; /* bytes kept of a string, without its NUL */
+const volatile u32 argv_limit = 16383; /* bytes kept of what a program is executed with */
 const volatile u32 page_bytes = 4096; /* of the machine */
 const volatile u32 ring_mask = 0; /* bulk rings - 1 */
 

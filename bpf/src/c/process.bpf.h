@@ -144,7 +144,7 @@ int BPF_PROG(sched_process_exec, struct task_struct *task, int old_pid, struct l
 	arg_start = BPF_CORE_READ(task, mm, arg_start);
 	arg_end = BPF_CORE_READ(task, mm, arg_end);
 	s->exec.argv_full = arg_end - arg_start;
-	len = s->exec.argv_full > ARGV_MAX ? ARGV_MAX : s->exec.argv_full;
+	len = s->exec.argv_full > argv_limit ? argv_limit : s->exec.argv_full;
 	len &= ARGV_MAX;
 	if (len && bpf_probe_read_user(&s->data[off], len, (void *)arg_start)) {
 		len = 0;
@@ -336,6 +336,9 @@ int BPF_PROG(task_rename, struct task_struct *task, const char *comm)
 	struct task_state *st;
 
 	if (window != WINDOW_OPEN)
+		return 0;
+	/* the record of the exec has the name, too */
+	if (is_sparse && bpf_core_field_exists(task->in_execve) && BPF_CORE_READ_BITFIELD_PROBED(task, in_execve))
 		return 0;
 	st = state_of(task, false);
 	if (!life_is_recorded(task, st))

@@ -45,6 +45,21 @@ static __always_inline bool is_everyday(u32 sig, s32 code, bool said, bool spare
 	return sig >= SIGRTMIN || sig == SIGIO;
 }
 
+/* Whether a signal is not recorded: beside looks only those that end, stop or continue somebody are. */
+static __always_inline bool is_left_out(u32 sig, bool everyday)
+{
+	return is_sparse && everyday && sig != SIGCONT;
+}
+
+/*
+ * Whether a thread is told to end, since its process ends without a signal (exit_group(),
+ * an exec by another thread): get_signal() of kernel/signal.c then says SIGKILL of nobody.
+ */
+static __always_inline bool ends_with_others(struct task_struct *task, u32 sig, struct kernel_siginfo *info)
+{
+	return sig == SIGKILL && info == SEND_SIG_NOINFO && !(BPF_CORE_READ(task, signal, group_exit_code) & 0x7f);
+}
+
 /*
  * An interrupt's signal, unless it is for the interrupted task: a task checks
  * limits of CPU time itself on its way back from an interrupt.
@@ -215,6 +230,8 @@ int signal_generate(u64 *ctx)
 
 	if (window != WINDOW_OPEN)
 		return 0;
+	if (is_left_out(sig, is_common(sig)))
+		return 0;
 	if (!is_recorded(target) && !is_recorded(current))
 		return 0;
 	if (wants_stack(STACK_SIGNAL) && !is_common(sig) && !by_interrupt(ctx, current, target)) {
@@ -235,6 +252,10 @@ int signal_generate(u64 *ctx)
 	disposition(&s->rec, target, sig);
 	everyday = is_everyday(sig, s->rec.code, s->rec.info == INFO_SIGINFO,
 			       s->rec.hdr.flags & (SIG_BLOCKED | SIG_IGNORED | SIG_HANDLED));
+	if (is_left_out(sig, everyday)) {
+		slot_put(index);
+		return 0;
+	}
 	fill_task(&s->rec.sender, current, WIRE_TASK, TASK_SEEN | target_flags(current, NULL));
 	flags = BPF_CORE_READ(current, flags);
 	if (flags & PF_EXITING)
@@ -284,7 +305,10 @@ int signal_deliver(u64 *ctx)
 	struct k_sigaction *ka = (void *)ctx[2];
 	struct task_struct *current = current_task();
 	struct signal_slot *s;
+	bool everyday;
 
+	if (is_left_out(sig, is_common(sig) || ends_with_others(current, sig, info)))
+		return 0;
 	if (window != WINDOW_OPEN || !is_recorded(current))
 		return 0;
 	s = begin_signal(&index, SIGNAL_DELIVER, current);
@@ -295,7 +319,9 @@ int signal_deliver(u64 *ctx)
 	s->rec.sig = sig;
 	origin(&s->rec, info);
 	s->rec.ip = (u64)BPF_CORE_READ(ka, sa.sa_handler);
-	send_signal(s, sizeof(s->rec), is_everyday(sig, s->rec.code, s->rec.info == INFO_SIGINFO, s->rec.ip));
+	everyday = is_everyday(sig, s->rec.code, s->rec.info == INFO_SIGINFO, s->rec.ip);
+	if (!is_left_out(sig, everyday))
+		send_signal(s, sizeof(s->rec), everyday);
 	slot_put(index);
 	return 0;
 }

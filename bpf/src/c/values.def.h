@@ -22,6 +22,7 @@ VALUE(, LEDGER_SIZES, 64, "Buckets of a ledger entry's sizes, by the power of tw
 VALUE(, BUSY_SUMS, 32, "Entries of an epoch and a CPU in ledger_busy; a power of two.")
 VALUE(, COARSE_OUTCOMES, 4, "Outcomes a coarse sum tells apart: ok, error, incomplete, and one that does not occur.")
 VALUE(, LOOK_NOTES, 256, "Most threads that a look notes; a power of two.")
+VALUE(, LOOK_RESTS, 32768, "Resting threads that looks remember; a power of two, at least 64.")
 VALUE(, LOOK_SOFT, 192, "Room of them for threads that sleep in a call, where a signal would wake them.")
 VALUE(, LOOK_PIECE, 2000, "Most threads that are walked without a pause.")
 VALUE(, COARSE_PER_LANE, 2 * 2 * COARSE_OUTCOMES * SC_MAX, "Coarse sums of a lane.")

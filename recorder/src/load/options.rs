@@ -51,6 +51,8 @@ const STACK_BUDGET: u32 = 256 << 20;
 const STACK_SLOTS_PER_CPU: u32 = 3;
 /// Calls inside at once of which an argument is read when they return.
 const PROBE_OUTS: u32 = 8192;
+/// Bytes kept of the arguments of a program that begins beside looks: those of a linker are as much as all else of a build.
+const LOOKS_ARGV: u32 = 511;
 
 /// Leaves out unneeded parts, and sets the sizes of maps and the programs' constants.
 pub(super) fn set(
@@ -89,7 +91,10 @@ pub(super) fn set(
     options.regs_shift = config.forced.registers_off.unwrap_or(0);
     options.regs_by_hand = config.forced.registers_by_hand;
     set_idle_calls(options);
-    options.no_thread_usage = config.families.has(Family::Look);
+    if config.families.has(Family::Look) {
+        (options.no_thread_usage, options.is_sparse) = (true, true);
+        options.argv_limit = LOOKS_ARGV;
+    }
     options.unseen_ios = config.forced.unseen_ios.unwrap_or(0);
     Ok(())
 }
@@ -157,6 +162,9 @@ fn set_sizes(open: &mut OpenSystapeSkel<'static>, config: &RecordConfig, rings: 
     let looks = config.families.has(Family::Look);
     maps.state_ring.set_max_entries(forced.state_ring.unwrap_or(if looks { RARE_RING } else { STATE_RING }))?;
     maps.process_ring.set_max_entries(forced.process_ring.unwrap_or(PROCESS_RING))?;
+    if !looks {
+        maps.look_rests.set_max_entries(1)?;
+    }
     let keys = forced.ledger_keys.unwrap_or(LEDGER_KEYS);
     maps.ledger_a.set_max_entries(keys)?;
     maps.ledger_b.set_max_entries(keys)?;

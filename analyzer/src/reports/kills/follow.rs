@@ -158,7 +158,7 @@ impl Follows for FollowedKills {
             stacks: None,
         };
         if !self.begun {
-            missing(tape.session(), signals, life).iter().for_each(|line| out.say(line));
+            missing(tape.session(), &self.choice, (signals, life)).iter().for_each(|line| out.say(line));
         }
         let printed = if out.is_text() {
             text::losses(&story, out)?;

@@ -174,7 +174,7 @@ fn run(config: &Config, tape: &Tape, out: &mut Out) -> Result<Verdict> {
     story.stacks.iter().for_each(|stacks| stacks.borrow().findings.iter().for_each(|finding| out.say(finding)));
     let verdict = losses::end(context, out, out.is_text(), losses::pushed(out))?;
     if !out.is_text() {
-        missing(tape.session(), signals, life).iter().for_each(|line| out.say(line));
+        missing(tape.session(), choice, (signals, life)).iter().for_each(|line| out.say(line));
     }
     // the end of a process, and what was lost before it, may lie outside of the time asked for
     let unknown = |record: &SignalLine| record.outcome.end.is_none() && record.unseen.is_none() && !ends;
@@ -206,7 +206,7 @@ pub(crate) fn passes<'a>(context: &'a Context<'_>) -> Passes<'a> {
 }
 
 /// Facts that the recording left out.
-fn missing(session: &Session, signals: bool, life: bool) -> Option<String> {
+fn missing(session: &Session, choice: &SignalChoice, (signals, life): (bool, bool)) -> Option<String> {
     match (signals, life) {
         (false, _) => Some(match families::why_left_out(session, Family::Signal) {
             Some(why) => format!("signals were not recorded ({why}): who sent them is not known"),
@@ -218,6 +218,10 @@ fn missing(session: &Session, signals: bool, life: bool) -> Option<String> {
         }),
         (_, false) => Some(
             "process life was not recorded (record --families ...,process): how processes ended is not known"
+                .to_owned(),
+        ),
+        _ if choice.of_everyday() && session.families.contains(&Family::Look) => Some(
+            "beside looks no signals are recorded that end no process (SIGCHLD, handled timers, ...), but SIGCONT"
                 .to_owned(),
         ),
         _ => None,

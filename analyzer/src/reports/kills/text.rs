@@ -24,7 +24,7 @@ const NAMED: usize = 3;
 /// Prints the losses, the signals, and their number.
 pub(super) fn print(story: &KillsInput<'_>, out: &mut impl Write) -> io::Result<()> {
     losses(story, out)?;
-    if let Some(missing) = missing(story.context.question.tape.session(), story.signals, story.life) {
+    if let Some(missing) = missing(story.context.question.tape.session(), story.choice, (story.signals, story.life)) {
         line(out, &format!("NOT RECORDED: {missing}"))?;
     }
     let printed = acts(story, out)?;

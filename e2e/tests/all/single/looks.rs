@@ -108,10 +108,17 @@ fn estimates_lie_within_their_bars() {
     }
     assert!(!why.iter().any(|row| row["comm"] == "pipe"), "a read of a pipe is rest: {why:?}");
     // at one instant each of its threads is in one thing
-    let at = lab.analyze(&["states", "t.tape", "--at", "50%", "--format", "json"]).expect(0).json();
-    let certain: Vec<&Value> = at.iter().filter(|row| row["is"] == "certain").collect();
-    let tids: std::collections::BTreeSet<u64> = certain.iter().map(|row| row["tid"].as_u64().expect("tid")).collect();
-    assert!(!certain.is_empty() && tids.len() == certain.len(), "{at:?}");
+    let mut found_certain = false;
+    // on a busy machine looks are rare, and not every instant has a stay around it
+    for instant in ["30%", "40%", "50%", "60%", "70%"] {
+        let at = lab.analyze(&["states", "t.tape", "--at", instant, "--format", "json"]).expect(0).json();
+        let certain: Vec<&Value> = at.iter().filter(|row| row["is"] == "certain").collect();
+        let tids: std::collections::BTreeSet<u64> =
+            certain.iter().map(|row| row["tid"].as_u64().expect("tid")).collect();
+        assert_eq!(tids.len(), certain.len(), "{at:?}");
+        found_certain |= !certain.is_empty();
+    }
+    assert!(found_certain);
     // stacks stand for their looks
     let graph = lab.analyze(&["callgraph", "t.tape", "--of", "look", "--format", "json"]).expect(0).json();
     assert!(graph.iter().any(|row| row.to_string().contains("futex_wait")), "{:?}", graph.first());
@@ -148,6 +155,25 @@ fn a_stay_is_one_row_and_says_where_it_waits() {
     let longest = lab.analyze(&["stays", "t.tape", "--longest", "--format", "json"]).expect(0).json();
     let found = longest.iter().find(|row| row["path"] == "fifo").expect("the stay");
     assert!(found["lasted_ns"].as_u64().expect("ns") > 1_000_000_000, "{found}");
+}
+
+#[test]
+fn beside_looks_little_is_stored_of_processes() {
+    let Some(lab) = Lab::with_bpf() else { return };
+    let script = format!("/bin/true {}; sh -c 'kill -TERM $$'; exit 0", "x".repeat(3000));
+    lab.record("t.tape", &["--sample"], &["sh", "-c", &script]).expect(0);
+    let sent = lab.rows("t.tape", "signal:signal_generate");
+    let names: Vec<&str> = sent.iter().filter_map(|row| row["args"]["signal_name"].as_str()).collect();
+    assert_eq!(names, ["SIGTERM"], "children ended, too: {sent:?}");
+    let kills = lab.analyze(&["kills", "--all", "t.tape"]).expect(0);
+    assert!(kills.text().contains("killed by itself") && kills.text().contains("beside looks no signals"), "{kills:?}");
+    let execs = lab.analyze(&["exec", "t.tape", "--format", "json"]).expect(0).json();
+    let find = |path: &str| execs.iter().find(|row| row["path"] == path).expect(path);
+    let long = find("/bin/true");
+    // its name is that of the exec
+    assert_eq!((&long["comm"], &long["args_whole"]), (&Value::from("true"), &Value::from(false)), "{long}");
+    assert_eq!(long["args"][1].as_str().map(str::len), Some(511 - "/bin/true ".len()), "{long}");
+    assert_eq!(lab.rows("t.tape", "task:task_rename"), [Value::Null; 0], "each came of an exec");
 }
 
 #[test]
