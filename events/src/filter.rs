@@ -435,6 +435,14 @@ impl SegmentFilter<'_> {
         self.key(core, row) && self.value(core, row)
     }
 
+    /// Whether every row of `core` passes everything but time and CPU, as far as that can be said without a look at each.
+    pub fn core_has_all(&self, core: &Core) -> bool {
+        let f = self.scope.filters;
+        let all = |passes: &[bool]| passes.iter().all(|passes| *passes);
+        let any_value = self.picked.is_none() && f.longer_than.is_none() && !f.failure;
+        any_value && core.unselected.is_empty() && all(&self.calls) && all(&self.tasks)
+    }
+
     /// Whether task and call of `row` pass. Calls that a tape before 1.5 kept only to track descriptors do not: they
     /// were not selected, and may be of processes that were not.
     #[inline]

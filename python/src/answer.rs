@@ -132,7 +132,7 @@ fn answer(question: &TapeQuestion, confined: bool, out: &mut (dyn Write + Send))
     match &question.kind {
         QuestionKind::Tapes => {
             let sources = paths.iter().map(|path| Ok((path, open(path)?))).collect::<Result<Vec<_>>>()?;
-            let tapes: Value = sources.iter().map(|(path, source)| about(path, source)).collect();
+            let tapes = sources.iter().map(|(path, source)| about(path, source)).collect::<Result<Value>>()?;
             out.json(FrameKind::End, &json!({"lost": [], "notes": [], "tapes": tapes}))?;
             return Ok(());
         }
@@ -186,26 +186,28 @@ fn named(line: String, path: &Path, of: usize) -> String {
     if of > 1 { format!("{}: {line}", path.display()) } else { line }
 }
 
-/// What a tape is, and its tables.
-fn about(path: &Path, source: &Source) -> Value {
-    let table = |table: &Table| {
-        json!({
+/// What a tape is, its tables, and what is lost of each.
+fn about(path: &Path, source: &Source) -> Result<Value> {
+    let table = |table: &Table| -> Result<Value> {
+        let (complete, lines) = source.losses(&[table], &Bounds::default())?;
+        Ok(json!({
             "name": table.name,
             "doc": table.doc,
             "columns": columns_json(table.fields.iter().map(AnswerColumn::from)),
             "families": table.families(),
             "is_report": table.is_report(),
             "absent": source.require(table).err().map(|error| format!("{error:#}")),
-        })
+            "lost": if complete { Vec::new() } else { lines },
+        }))
     };
-    json!({
+    Ok(json!({
         "file": path.to_string_lossy(),
         "tape": source.id(),
         "host": source.host().map(frames::utf8),
         "date": source.date(),
         "segments": source.segments(),
-        "tables": source.tables().iter().map(table).collect::<Value>(),
-    })
+        "tables": source.tables().iter().map(table).collect::<Result<Value>>()?,
+    }))
 }
 
 /// Name, sentence and columns of a table of several tapes: those of all of them, in the order in which they are met.

@@ -25,8 +25,10 @@ use crate::wire::{self, AlignedBytes, FrameKind};
 
 create_exception!(systape._native, SystapeError, PyException, "A question has no answer.");
 
-/// Bytes that are read, and handed on, at once.
-const BUFFER: usize = 1 << 20;
+/// Bytes that a pipe has room for: fewer turns between the two.
+const PIPE: usize = 1 << 20;
+/// Bytes that are read, or handed on, at once, unless they are rows: those are more, and need no copy on their way.
+const BUFFER: usize = 1 << 16;
 /// Buffers between two threads.
 const WAITING: usize = 4;
 /// How long a process that sends nothing more has to end.
@@ -91,9 +93,9 @@ impl AnswerReader {
                 let (Some(mut ask), Some(from)) = (child.stdin.take(), child.stdout.take()) else {
                     return Err("a reading process without pipes".to_owned());
                 };
-                // fewer turns between the two; it keeps its size where it may not have more
+                // it keeps its size where it may not have more
                 // SAFETY: a call about a descriptor that is open.
-                unsafe { libc::fcntl(from.as_raw_fd(), libc::F_SETPIPE_SZ, BUFFER as libc::c_int) };
+                unsafe { libc::fcntl(from.as_raw_fd(), libc::F_SETPIPE_SZ, PIPE as libc::c_int) };
                 // one that has ended already is told of when it is read
                 let _ = ask.write_all(question.as_bytes()).and_then(|()| ask.write_all(b"\n"));
                 // short reads cost, and one of a large buffer is none

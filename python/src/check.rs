@@ -1,7 +1,8 @@
 //! Checks of buffers that a child process made. It reads tapes that anybody may have written, so what comes from it is looked at before a
 //! program follows an offset in it: lengths, ends of texts, and that texts are UTF-8.
 
-use systape_analyzer::frames::{Kind, NONE};
+use systape_analyzer::frames::Kind;
+use systape_analyzer::frames::arrow::code_width;
 
 use crate::wire::{self, AlignedBytes};
 
@@ -13,7 +14,7 @@ pub(crate) struct ReceivedColumn {
     /// How many of them are NULL.
     pub(crate) nulls: usize,
     /// Where each buffer is among the bytes; None: there is none, because no row is NULL. A column of texts has the numbers of its rows'
-    /// texts, [`NONE`] for NULL, where its texts end, and they; a part of a map has what Arrow has for texts.
+    /// texts ([`code_width`]; all bits: NULL), where its texts end, and they; a part of a map has what Arrow has for texts.
     pub(crate) buffers: Vec<Option<(usize, usize)>>,
     /// The parts of the column.
     pub(crate) children: Vec<Self>,
@@ -108,20 +109,19 @@ impl LayoutReader<'_> {
     /// A column of texts as numbers, and each text once.
     fn coded(&mut self, rows: usize) -> Option<ReceivedColumn> {
         let nulls = self.node(rows)?;
-        let codes = self.buffer(rows.checked_mul(4))?;
+        let codes = self.buffer(Some(rows))?;
         let (ends, texts) = (self.buffer(Some(4))?, self.buffer(Some(0))?);
         let count = ends.1 / 4 - 1;
         self.texts(ends, texts, count)?;
-        let (all, _) = self.of(codes).as_chunks::<4>();
-        let mut found = 0;
-        for code in all[..rows].iter().map(|code| u32::from_le_bytes(*code)) {
-            found += usize::from(code == NONE);
-            if code != NONE && code as usize >= count {
-                return None;
-            }
-        }
+        let all = self.of(codes);
+        let (beyond, found) = match code_width(count) {
+            1 => beyond(all.get(..rows)?.iter().copied(), u8::MAX, count),
+            2 => beyond(all.as_chunks().0.get(..rows)?.iter().map(|code| u16::from_le_bytes(*code)), u16::MAX, count),
+            _ => beyond(all.as_chunks().0.get(..rows)?.iter().map(|code| u32::from_le_bytes(*code)), u32::MAX, count),
+        };
         let buffers = vec![Some(codes), Some(ends), Some(texts)];
-        (found == nulls).then_some(ReceivedColumn { rows, nulls, buffers, children: Vec::new() })
+        // of those that are no text all are NULL
+        (beyond == found && found == nulls).then_some(ReceivedColumn { rows, nulls, buffers, children: Vec::new() })
     }
 
     /// A column with a text for each row.
@@ -147,6 +147,13 @@ impl LayoutReader<'_> {
         let ends: Vec<i32> = ends.get(..=rows)?.iter().map(|end| i32::from_le_bytes(*end)).collect();
         (ends[0] == 0 && ends.is_sorted()).then_some(ends)
     }
+}
+
+/// How many of `codes` are none of `count` texts, and how many are `none`, which means NULL.
+fn beyond<C: Copy + Into<u32> + PartialEq>(codes: impl Iterator<Item = C>, none: C, count: usize) -> (usize, usize) {
+    codes.fold((0, 0), |(beyond, found), code| {
+        (beyond + usize::from(code.into() as usize >= count), found + usize::from(code == none))
+    })
 }
 
 /// Bytes of the ends of `rows`.

@@ -11,8 +11,8 @@ use systape_analyzer::frames;
 use crate::answer;
 use crate::question::{QuestionKind, TapeQuestion};
 
-/// Bytes of an answer that are collected before a write.
-const BUFFER: usize = 1 << 20;
+/// Bytes of an answer that are collected before a write: rows are more, and are written as they are.
+const BUFFER: usize = 1 << 16;
 
 /// Answers the question that stands on standard input, to standard output, and ends the process: `systape/_child.py`.
 #[pyfunction]

@@ -3,6 +3,7 @@
 use std::iter;
 
 use systape_analyzer::frames::NONE;
+use systape_analyzer::frames::arrow::code_width;
 
 use crate::check::ReceivedColumn;
 use crate::wire::AlignedBytes;
@@ -19,11 +20,19 @@ pub(crate) enum ArrowTexts {
     Views,
 }
 
+/// The number of each row's text; all bits: NULL.
+#[derive(Clone, Copy)]
+enum RowCodes<'d> {
+    Bytes(&'d [u8]),
+    Shorts(&'d [[u8; 2]]),
+    Ints(&'d [[u8; 4]]),
+}
+
 /// A column of texts that was received and checked.
 pub(crate) struct CodedTexts<'d> {
     rows: usize,
     nulls: usize,
-    codes: &'d [[u8; 4]],
+    codes: RowCodes<'d>,
     ends: &'d [[u8; 4]],
     bytes: &'d [u8],
 }
@@ -45,12 +54,37 @@ impl<'d> CodedTexts<'d> {
             let (from, len) = column.buffers.get(buffer).copied().flatten().unwrap_or_default();
             &data.bytes()[from..from + len]
         };
-        let codes = &of(0).as_chunks().0[..column.rows];
-        Self { rows: column.rows, nulls: column.nulls, codes, ends: of(1).as_chunks().0, bytes: of(2) }
+        let (codes, ends) = (of(0), of(1).as_chunks().0);
+        let codes = match code_width(ends.len().saturating_sub(1)) {
+            1 => RowCodes::Bytes(&codes[..column.rows]),
+            2 => RowCodes::Shorts(&codes.as_chunks().0[..column.rows]),
+            _ => RowCodes::Ints(&codes.as_chunks().0[..column.rows]),
+        };
+        Self { rows: column.rows, nulls: column.nulls, codes, ends, bytes: of(2) }
     }
 
-    fn codes(&self) -> impl Iterator<Item = u32> + 'd {
-        self.codes.iter().map(|code| u32::from_le_bytes(*code))
+    /// Passes the number of each row's text, [`NONE`] for NULL.
+    fn each(&self, mut each: impl FnMut(u32)) {
+        match self.codes {
+            RowCodes::Bytes(codes) => {
+                codes.iter().for_each(|code| each(if *code == u8::MAX { NONE } else { (*code).into() }))
+            }
+            RowCodes::Shorts(codes) => codes.iter().for_each(|code| {
+                let code = u16::from_le_bytes(*code);
+                each(if code == u16::MAX { NONE } else { code.into() });
+            }),
+            RowCodes::Ints(codes) => codes.iter().for_each(|code| each(u32::from_le_bytes(*code))),
+        }
+    }
+
+    fn code(&self, row: usize) -> Option<usize> {
+        let code = match self.codes {
+            RowCodes::Bytes(codes) => u32::from(*codes.get(row)?),
+            RowCodes::Shorts(codes) => u16::from_le_bytes(*codes.get(row)?).into(),
+            RowCodes::Ints(codes) => u32::from_le_bytes(*codes.get(row)?),
+        };
+        // what is no text is NULL
+        Some(code as usize).filter(|code| code + 1 < self.ends.len())
     }
 
     fn end(&self, text: usize) -> usize {
@@ -63,16 +97,17 @@ impl<'d> CodedTexts<'d> {
 
     /// The text of a row; None: it is NULL.
     pub(crate) fn text(&self, row: usize) -> Option<&'d [u8]> {
-        let code = u32::from_le_bytes(*self.codes.get(row)?);
-        (code != NONE).then(|| &self.bytes[self.end(code as usize)..self.end(code as usize + 1)])
+        let code = self.code(row)?;
+        Some(&self.bytes[self.end(code)..self.end(code + 1)])
     }
 
     fn valid(&self) -> Option<AlignedBytes> {
         let mut bits = AlignedBytes::zeroed((self.nulls > 0).then(|| self.rows.div_ceil(8))?);
-        let bytes = bits.bytes_mut();
-        for (row, code) in self.codes().enumerate() {
+        let (bytes, mut row) = (bits.bytes_mut(), 0);
+        self.each(|code| {
             bytes[row / 8] |= u8::from(code != NONE) << (row % 8);
-        }
+            row += 1;
+        });
         Some(bits)
     }
 
@@ -90,7 +125,8 @@ impl<'d> CodedTexts<'d> {
     fn whole(&self) -> Result<MadeTexts, String> {
         let lengths: Vec<usize> = self.all().map(<[u8]>::len).collect();
         let length = |code: u32| lengths.get(code as usize).copied().unwrap_or(0);
-        let total = self.codes().map(length).fold(0, usize::saturating_add);
+        let mut total = 0_usize;
+        self.each(|code| total = total.saturating_add(length(code)));
         if i32::try_from(total).is_err() {
             return Err("rows with more than 2 GiB of text: polars takes them".to_owned());
         }
@@ -123,11 +159,15 @@ impl<'d> CodedTexts<'d> {
         let starts = (0..).map(|text| self.end(text));
         // behind them what stands for NULL
         let views: Vec<[u8; 16]> = self.all().zip(starts).map(view).chain(iter::once([0; 16])).collect();
-        let mut made = AlignedBytes::zeroed(16 * self.rows);
-        for (place, code) in made.bytes_mut().as_chunks_mut().0.iter_mut().zip(self.codes()) {
-            *place = views[(code as usize).min(views.len() - 1)];
-        }
-        MadeTexts { valid: self.valid(), places: made, bytes: None }
+        let last = views.len() - 1;
+        let of = |code: usize| views[code.min(last)];
+        // NULL is behind the texts, however wide it is
+        let places = match self.codes {
+            RowCodes::Bytes(codes) => AlignedBytes::of_views(codes, |code| of((*code).into())),
+            RowCodes::Shorts(codes) => AlignedBytes::of_views(codes, |code| of(u16::from_le_bytes(*code).into())),
+            RowCodes::Ints(codes) => AlignedBytes::of_views(codes, |code| of(u32::from_le_bytes(*code) as usize)),
+        };
+        MadeTexts { valid: self.valid(), places, bytes: None }
     }
 }
 
@@ -136,24 +176,24 @@ mod tests {
     use super::*;
 
     /// A column of these rows: codes at 0, ends and bytes behind them.
-    fn column(codes: &[u32], texts: &[&str]) -> (ReceivedColumn, AlignedBytes) {
+    fn column(codes: &[u8], texts: &[&str]) -> (ReceivedColumn, AlignedBytes) {
         let mut data = AlignedBytes::zeroed(64 * 4);
         let bytes = data.bytes_mut();
         let mut end = 0;
-        bytes[..4 * codes.len()].copy_from_slice(&codes.iter().flat_map(|code| code.to_le_bytes()).collect::<Vec<_>>());
+        bytes[..codes.len()].copy_from_slice(codes);
         for (at, text) in texts.iter().enumerate() {
             bytes[128 + end..128 + end + text.len()].copy_from_slice(text.as_bytes());
             end += text.len();
             bytes[64 + 4 * (at + 1)..64 + 4 * (at + 2)].copy_from_slice(&(end as u32).to_le_bytes());
         }
-        let nulls = codes.iter().filter(|code| **code == NONE).count();
-        let buffers = vec![Some((0, 4 * codes.len())), Some((64, 4 * (texts.len() + 1))), Some((128, end))];
+        let nulls = codes.iter().filter(|code| **code == u8::MAX).count();
+        let buffers = vec![Some((0, codes.len())), Some((64, 4 * (texts.len() + 1))), Some((128, end))];
         (ReceivedColumn { rows: codes.len(), nulls, buffers, children: Vec::new() }, data)
     }
 
     #[test]
     fn texts_are_whole_or_views() {
-        let (column, data) = column(&[1, NONE, 0, 1], &["short", "longer than twelve"]);
+        let (column, data) = column(&[1, u8::MAX, 0, 1], &["short", "longer than twelve"]);
         let texts = CodedTexts::new(&column, &data);
         assert_eq!((texts.text(0), texts.text(1)), (Some(&b"longer than twelve"[..]), None));
         let whole = texts.made(ArrowTexts::Whole).unwrap();
@@ -173,8 +213,25 @@ mod tests {
         let (column, data) = column(&[0; 16], &[&long]);
         let many = CodedTexts::new(&column, &data);
         assert!(many.made(ArrowTexts::Whole).is_ok());
-        let all = vec![[0; 4]; (i32::MAX as usize) / 120 + 1];
-        let too_many = CodedTexts { codes: &all, rows: all.len(), ..many };
+        let all = vec![0; (i32::MAX as usize) / 120 + 1];
+        let too_many = CodedTexts { codes: RowCodes::Bytes(&all), rows: all.len(), ..many };
         assert!(too_many.made(ArrowTexts::Whole).is_err());
+    }
+
+    #[test]
+    fn codes_of_every_width_are_the_same_texts() {
+        let (column, data) = column(&[1, u8::MAX, 0], &["a", "bc"]);
+        let bytes = CodedTexts::new(&column, &data);
+        let wide = |codes: RowCodes<'static>| CodedTexts { codes, ..CodedTexts::new(&column, &data) };
+        let shorts = wide(RowCodes::Shorts(&[[1, 0], [255, 255], [0, 0]]));
+        let ints = wide(RowCodes::Ints(&[[1, 0, 0, 0], [255; 4], [0; 4]]));
+        for texts in [bytes, shorts, ints] {
+            assert_eq!([0, 1, 2, 3].map(|row| texts.text(row)), [Some(&b"bc"[..]), None, Some(b"a"), None]);
+            let whole = texts.made(ArrowTexts::Whole).unwrap();
+            assert_eq!((whole.bytes.unwrap().bytes(), whole.valid.unwrap().bytes()), (&b"bca"[..], &[0b101][..]));
+            let views = texts.made(ArrowTexts::Views).unwrap();
+            assert_eq!(views.places.bytes().as_chunks::<16>().0[1], [0; 16]);
+            assert_eq!(views.places.bytes()[..6], *b"\x02\0\0\0bc");
+        }
     }
 }

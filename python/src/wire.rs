@@ -60,6 +60,17 @@ impl AlignedBytes {
         all
     }
 
+    /// Makes the views that `of` has for `items`.
+    pub(crate) fn of_views<T>(items: &[T], of: impl Fn(&T) -> [u8; 16]) -> Self {
+        let mut lines = Vec::with_capacity(items.len().div_ceil(4));
+        lines.extend(items.chunks(4).map(|items| {
+            let mut line = Line([0; 64]);
+            line.0.as_chunks_mut().0.iter_mut().zip(items).for_each(|(place, item)| *place = of(item));
+            line
+        }));
+        Self { lines, len: 16 * items.len() }
+    }
+
     /// The bytes, to be written.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `bytes`, and nobody else has the lines.

@@ -361,10 +361,10 @@ class Tape:
         if (self._loss if loss is None else loss) == "ignore":
             return
         if table not in self._told:
-            lost = self.losses(table)
-            rows = [row for row in lost.rows() if not row["complete"]]
             several = len(self._about) > 1
-            self._told[table] = tuple(f"{row['file']}: {row['about']}" if several else row["about"] for row in rows)
+            tables = ((tape["file"], info) for tape in self._about for info in tape["tables"] if info["name"] == table)
+            lost = [(file, line) for file, info in tables for line in info["lost"]]
+            self._told[table] = tuple(f"{file}: {line}" if several else line for file, line in lost)
         self._complain(f"table {table}", self._told[table], loss)
 
     def _tell_more(self, table: str, lost: Sequence[str], loss: Optional[Loss]) -> None:

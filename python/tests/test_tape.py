@@ -214,20 +214,20 @@ def test_rows_that_cannot_be_right_are_refused() -> None:
         return answer.next()
 
     def buffers(code: int, ends: tuple, text: bytes) -> bytes:
-        parts = (struct.pack("<I", code), struct.pack("<2i", *ends), text)
+        parts = (struct.pack("<B", code), struct.pack("<2i", *ends), text)
         return b"".join(part.ljust(64, b"\0") for part in parts)
 
     # rows and columns; of the column rows and NULLs; where the numbers of its texts, their ends and they are
-    good = [1, 1, 1, 0, 0, 4, 64, 8, 128, 3]
+    good = [1, 1, 1, 0, 0, 1, 64, 8, 128, 3]
     kind, rows = sent(good, buffers(0, (0, 3), b"abc"))  # type: ignore[misc]
     assert kind == "rows" and rows.to_dict() == {"a": ["abc"]}
-    places = [(0, 2), (0, -1), (1, 2), (1, 1 << 40), (2, 2), (3, 1), (4, 32), (5, 2), (6, 32), (7, 3), (7, 4), (8, 1 << 40), (9, 2), (9, 1 << 62)]
+    places = [(0, 2), (0, -1), (1, 2), (1, 1 << 40), (2, 2), (3, 1), (4, 32), (5, 0), (6, 32), (7, 3), (7, 4), (8, 1 << 40), (9, 2), (9, 1 << 62)]
     for at, wrong in places:
         numbers = list(good)
         numbers[at] = wrong
         with pytest.raises(systape.SystapeError):
             sent(numbers, buffers(0, (0, 3), b"abc"))
-    for code, ends in [(0, (0, 4)), (0, (1, 3)), (0, (0, -1)), (1, (0, 3)), (0xFFFFFFFF, (0, 3))]:
+    for code, ends in [(0, (0, 4)), (0, (1, 3)), (0, (0, -1)), (1, (0, 3)), (0xFF, (0, 3))]:
         with pytest.raises(systape.SystapeError):
             sent(good, buffers(code, ends, b"abc"))
     with pytest.raises(systape.SystapeError):

@@ -1,5 +1,7 @@
 //! Table `syscalls`: calls that the tape stores, the rows of the listing without filters.
 
+use std::cell::OnceCell;
+use std::ops::{Index, Range};
 use std::sync::Arc;
 
 use serde_json::Value as Json;
@@ -18,6 +20,7 @@ use systape_events::filter::failed;
 use systape_events::load::{Base, FdPath, Loaded, OpenCalls};
 use systape_events::loss::Hole;
 use systape_events::scan::carry::Rows;
+use systape_events::values::columns;
 
 /// The bounds of a query as what calls and tasks of a segment pass.
 struct CallBounds {
@@ -38,6 +41,11 @@ impl CallBounds {
         }
     }
 
+    /// Whether there are none.
+    fn has_all(&self) -> bool {
+        self.calls.is_none() && self.tasks.is_none() && self.least_ns.is_none()
+    }
+
     /// Whether `row` is within them; its time is not looked at.
     fn has(&self, loaded: &Loaded, row: usize) -> bool {
         let core = &loaded.core;
@@ -48,6 +56,47 @@ impl CallBounds {
                 let known = row::duration(loaded, row).known();
                 known.is_some_and(|(ns, _)| i64::try_from(ns).is_ok_and(|ns| ns >= least))
             })
+    }
+}
+
+/// The calls of a segment that are shown, ascending.
+struct ShownCalls {
+    /// Runs of rows that follow each other.
+    runs: Vec<Range<usize>>,
+    /// Each row, once somebody asks for that.
+    list: OnceCell<Vec<usize>>,
+}
+
+impl ShownCalls {
+    fn new(runs: Vec<Range<usize>>) -> Self {
+        Self { runs, list: OnceCell::new() }
+    }
+
+    fn of(rows: impl Iterator<Item = usize>) -> Self {
+        let mut runs: Vec<Range<usize>> = Vec::new();
+        for row in rows {
+            match runs.last_mut() {
+                Some(last) if last.end == row => last.end += 1,
+                _ => runs.push(row..row + 1),
+            }
+        }
+        Self::new(runs)
+    }
+
+    fn len(&self) -> usize {
+        self.runs.iter().map(Range::len).sum()
+    }
+
+    fn list(&self) -> &[usize] {
+        self.list.get_or_init(|| self.runs.iter().cloned().flatten().collect())
+    }
+}
+
+impl Index<usize> for ShownCalls {
+    type Output = usize;
+
+    fn index(&self, at: usize) -> &usize {
+        &self.list()[at]
     }
 }
 
@@ -62,11 +111,15 @@ impl Frame<'_> {
             let filter = scope.segment(&loaded.dict, number);
             let all = rows.map_or(0..loaded.core.call.len(), |rows| rows.of(&loaded.core));
             let within = CallBounds::new(self, loaded);
+            if !timed && within.has_all() && filter.core_has_all(&loaded.core) {
+                let runs = columns::runs_without(&loaded.core.state, all, CallState::CloneChild);
+                return ShownCalls::new(runs);
+            }
             let shown = |row: &usize| {
                 let inside = within.has(loaded, *row) && (!timed || filter.time(&loaded.time, *row));
                 inside && loaded.core.state[*row] != CallState::CloneChild && filter.core(&loaded.core, *row)
             };
-            all.filter(shown).collect::<Vec<usize>>()
+            ShownCalls::of(all.filter(shown))
         };
         let maker = |rows: usize| Maker::new(&SYSCALLS, self.wanted.iter().copied(), self.common, rows);
         let wants = maker(0);
@@ -107,32 +160,24 @@ impl Frame<'_> {
         let inside = |row: &usize| {
             within.has(&loaded, *row) && filter.core(&loaded.core, *row) && filter.time(&loaded.time, *row)
         };
-        let shown: Vec<usize> = (0..loaded.rows()).filter(inside).collect();
+        let shown = ShownCalls::of((0..loaded.rows()).filter(inside));
         let maker = Maker::new(&SYSCALLS, self.wanted.iter().copied(), self.common, shown.len());
         Some(self.made(maker, &loaded, &shown))
     }
 
-    fn made(&self, mut maker: Maker<'_>, loaded: &Loaded, shown: &[usize]) -> Batch {
+    fn made(&self, mut maker: Maker<'_>, loaded: &Loaded, shown: &ShownCalls) -> Batch {
         let (core, time) = (&loaded.core, &loaded.time);
         let session = self.tape.session();
-        maker.time("ts_ns", |at| time.start.get(shown[at]).copied());
-        maker.bound("dur_ns", || {
-            let durs = shown.iter().map(|row| match row::duration(loaded, *row).known() {
-                Some((ns, short)) => (i64::try_from(ns).ok(), Some(short)),
-                None => (None, None),
-            });
-            let (mut values, mut bounds) = (Nullable::default(), Nullable::default());
-            durs.for_each(|(ns, short)| {
-                values.push(ns);
-                bounds.push(short);
-            });
-            (Values::Int(values), bounds)
+        maker.put("ts_ns", || match time.start.len() == core.state.len() {
+            true => Values::Int(Nullable::new(columns::taken_signed(&time.start, &shown.runs), &[])),
+            false => Values::Int(Nullable::all_null(shown.len())),
         });
+        maker.bound("dur_ns", || durations(loaded, shown));
         maker.int("cpu", |at| time.cpu.get(shown[at]).map(|cpu| i64::from(*cpu)));
         maker.task("", &loaded.dict.tasks, |task| session.cgroup_path(task.cgroup_id), |at| Some(core.task[shown[at]]));
         let by_call = |name: &dyn Fn(usize) -> Vec<u8>| {
             let names = (0..loaded.calls.len()).map(name).collect();
-            Values::Text(shown.iter().map(|row| core.call[*row]).collect(), names)
+            Values::Text(columns::taken(&core.call, &shown.runs), names)
         };
         maker.put("abi", || by_call(&|call| loaded.calls[call].abi.as_str().as_bytes().to_vec()));
         maker.put("syscall", || by_call(&|call| loaded.calls[call].name.as_bytes().to_vec()));
@@ -157,17 +202,35 @@ impl Frame<'_> {
     }
 }
 
-fn files(loaded: &Loaded, shown: &[usize], column: usize) -> Values {
+/// The durations of calls, and whether each is a lower bound.
+fn durations(loaded: &Loaded, shown: &ShownCalls) -> (Values, Nullable<bool>) {
+    let values = columns::taken_signed(&loaded.core.dur, &shown.runs);
+    // of most calls the number that is stored is the duration
+    let states = columns::taken(&loaded.core.state, &shown.runs);
+    let (mut bounds, mut unknown) = (vec![false; values.len()], Vec::new());
+    for at in columns::others(&states, CallState::Complete) {
+        match row::duration(loaded, shown[at]).known() {
+            Some((_, short)) => bounds[at] = short,
+            None => unknown.push(at),
+        }
+    }
+    let bounds = Nullable::new(bounds, &unknown);
+    // longer than a number with a sign can say
+    unknown.extend(columns::negative(&values));
+    (Values::Int(Nullable::new(values, &unknown)), bounds)
+}
+
+fn files(loaded: &Loaded, shown: &ShownCalls, column: usize) -> Values {
     let column_of = if column == 0 { &loaded.fds.fd } else { &loaded.fds.fd2 };
     let code = |row: &usize| match loaded.fd_of_column(*row, column) {
         FdPath::Known(_) => column_of.get(*row).map_or(NONE, |fd| fd - FD_FIRST),
         FdPath::None | FdPath::Unknown => NONE,
     };
-    Values::Text(shown.iter().map(code).collect(), loaded.fds.names.clone())
+    Values::Text(shown.list().iter().map(code).collect(), loaded.fds.names.clone())
 }
 
 /// The arguments, each as a short text of what the listing's JSON has.
-fn arguments(loaded: &Loaded, shown: &[usize]) -> Values {
+fn arguments(loaded: &Loaded, shown: &ShownCalls) -> Values {
     let mut writer = Arguments::new(loaded);
     let names: Vec<Vec<Arc<str>>> =
         loaded.calls.iter().map(|call| call.args.iter().map(|arg| Arc::from(&*arg.name)).collect()).collect();
@@ -180,7 +243,7 @@ fn arguments(loaded: &Loaded, shown: &[usize]) -> Values {
         writer.each(*row, |at, json| made.push((Arc::clone(&names[at]), short(json))));
         Some(made)
     };
-    Values::Map(shown.iter().map(one).collect())
+    Values::Map(shown.list().iter().map(one).collect())
 }
 
 /// The text of a value that our own writer made as JSON. Most are numbers, plain strings and descriptors.

@@ -1,6 +1,7 @@
 //! Columns of a declaration, filled one after the other where they are wanted, and made into the columns of a query.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 
 use systape_format::model::Task;
 use systape_format::table::{TableDef, Type};
@@ -11,6 +12,7 @@ use super::values::{NONE, Values};
 use systape_answers::render::json::lossless;
 use systape_answers::render::row::TaskColumn;
 use systape_events::values::clock::{self, Clock};
+use systape_events::values::columns;
 
 /// The values of a column of the declaration.
 #[derive(Debug)]
@@ -146,24 +148,40 @@ impl<'a> Maker<'a> {
         cgroup: impl Fn(&Task) -> Option<&'t [u8]>,
         of: impl Fn(usize) -> Option<u32>,
     ) {
-        let index = |row: usize| of(row).filter(|task| (*task as usize) < tasks.len());
+        let rows = self.rows;
+        let codes = OnceCell::new();
+        let codes = || -> &Vec<u32> {
+            codes.get_or_init(|| {
+                let known = |task: &u32| (*task as usize) < tasks.len();
+                (0..rows).map(|row| of(row).filter(known).unwrap_or(NONE)).collect()
+            })
+        };
         let name = |name: &str| if group.is_empty() { name.to_owned() } else { format!("{group}_{name}") };
         for column in TaskColumn::ALL.into_iter().filter(|column| *column != TaskColumn::Comm) {
             let name = name(column.name());
             if self.has(&name) {
-                // a task is that of many rows
-                let values: Vec<Option<i64>> = tasks.iter().map(|task| column.cell(Some(task)).int()).collect();
-                self.int(&name, |row| index(row).and_then(|task| values[task as usize]));
+                self.put(&name, || {
+                    // a task is that of many rows
+                    let values: Vec<Option<i64>> = tasks.iter().map(|task| column.cell(Some(task)).int()).collect();
+                    let known: Option<Vec<i64>> = values.iter().copied().collect();
+                    Values::Int(match known.filter(|_| !codes().contains(&NONE)) {
+                        Some(values) => Nullable::new(columns::looked_up(codes(), &values), &[]),
+                        None => codes().iter().map(|task| values.get(*task as usize).copied().flatten()).collect(),
+                    })
+                });
             }
         }
-        let rows = self.rows;
         let mut texts = |column: &str, text: &dyn Fn(&Task) -> Option<Vec<u8>>| {
             let column = name(column);
             if self.has(&column) {
                 self.put(&column, || {
                     let names: Vec<Option<Vec<u8>>> = tasks.iter().map(text).collect();
-                    let known = |task: u32| if names[task as usize].is_some() { task } else { NONE };
-                    let codes = (0..rows).map(|row| index(row).map_or(NONE, known)).collect();
+                    let known = |task: &u32| names.get(*task as usize).is_some_and(Option::is_some);
+                    let codes = if names.iter().all(Option::is_some) {
+                        codes().clone()
+                    } else {
+                        codes().iter().map(|task| if known(task) { *task } else { NONE }).collect()
+                    };
                     Values::Text(codes, names.into_iter().map(Option::unwrap_or_default).collect())
                 });
             }
@@ -205,7 +223,12 @@ impl<'a> Maker<'a> {
             Shows::Tape => Values::constant(Some(common.tape.as_bytes()), rows),
             Shows::Instant => times(&|ts| real(ts).map(|real| real.first.div_euclid(1000))),
             Shows::SinceEpoch => times(&|ts| real(ts).map(|real| real.first)),
-            Shows::SinceStart => times(&|ts| Some(ts.wrapping_sub(common.open).cast_signed())),
+            Shows::SinceStart => match column {
+                Some(Column { values: Values::Int(times), .. }) => {
+                    Values::Int(times.map(|times| columns::since(times, common.open)))
+                }
+                _ => Values::Int(Nullable::all_null(rows)),
+            },
             Shows::Uncertain => {
                 times(&|ts| real(ts).and_then(clock::Real::uncertain).and_then(|ns| i64::try_from(ns).ok()))
             }

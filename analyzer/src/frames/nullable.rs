@@ -1,5 +1,7 @@
 //! Values of a fixed size, some of which may be NULL: the values lie side by side, as whoever takes a column wants them.
 
+use systape_events::values::columns;
+
 /// Values of rows, some of which may be NULL.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Nullable<T> {
@@ -19,6 +21,19 @@ impl<T: Copy + Default> Nullable<T> {
     /// Makes `rows` rows that are NULL.
     pub fn all_null(rows: usize) -> Self {
         Self { values: vec![T::default(); rows], nulls: (rows > 0).then(|| vec![true; rows]) }
+    }
+
+    /// Makes rows of these values; those at `nulls` are NULL.
+    pub(super) fn new(mut values: Vec<T>, nulls: &[usize]) -> Self {
+        if nulls.is_empty() {
+            return Self { values, nulls: None };
+        }
+        let mut flags = vec![false; values.len()];
+        for at in nulls {
+            values[*at] = T::default();
+            flags[*at] = true;
+        }
+        Self { values, nulls: Some(flags) }
     }
 
     /// Adds a row.
@@ -64,6 +79,22 @@ impl<T: Copy + Default> Nullable<T> {
         (self.values, self.nulls)
     }
 
+    /// The values, of a row that is NULL `other`.
+    pub(super) fn or(mut self, other: T) -> Vec<T> {
+        let nulls = self.nulls.unwrap_or_default();
+        self.values.iter_mut().zip(nulls).filter(|(_, null)| *null).for_each(|(value, _)| *value = other);
+        self.values
+    }
+
+    /// What `of` makes of the values that there are.
+    pub(super) fn map(&self, of: impl FnOnce(&[T]) -> Vec<T>) -> Self {
+        let mut values = of(&self.values);
+        if let Some(nulls) = &self.nulls {
+            values.iter_mut().zip(nulls).filter(|(_, null)| **null).for_each(|(value, _)| *value = T::default());
+        }
+        Self { values, nulls: self.nulls.clone() }
+    }
+
     /// The rows in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Option<T>> + '_ {
         (0..self.values.len()).map(|row| self.get(row))
@@ -87,9 +118,8 @@ impl<T: Copy + Default> Nullable<T> {
 
     /// The `rows` of these.
     pub(super) fn at(&self, rows: &[u32]) -> Self {
-        let values = rows.iter().map(|row| self.values.get(*row as usize).copied().unwrap_or_default()).collect();
-        let nulls = self.nulls.as_ref().map(|_| rows.iter().map(|row| self.is_null(*row as usize)).collect());
-        Self { values, nulls }
+        let nulls = self.nulls.as_ref().map(|nulls| columns::in_order(nulls, rows));
+        Self { values: columns::in_order(&self.values, rows), nulls }
     }
 }
 

@@ -12,6 +12,7 @@ use rayon::prelude::*;
 
 use super::picks::{RowPicks, RowRun};
 use super::{Batch, Bounds, FrameField, Source, Step, Table, Values};
+use systape_events::values::columns;
 
 /// Most rows that are passed at once.
 pub const PASSED: usize = 1 << 16;
@@ -54,12 +55,11 @@ impl WaitingBatch {
     /// Puts the rows of `batch` in order of time, by its last column, which is taken from it.
     fn new(mut batch: Batch) -> Self {
         let mut times = match batch.columns.pop() {
-            Some(Values::Int(times)) => times.iter().map(|time| time.unwrap_or(i64::MAX)).collect(),
+            Some(Values::Int(times)) => times.or(i64::MAX),
             _ => vec![i64::MAX; batch.rows],
         };
-        if !times.is_sorted() {
-            let order = order_of(&times);
-            times = order.iter().map(|row| times[*row as usize]).collect();
+        if let Some(order) = columns::order_of(&times) {
+            times = columns::in_order(&times, &order);
             batch.columns = batch.columns.into_iter().map(|column| column.in_order(&order)).collect();
         }
         Self { batch, times, next: 0 }
@@ -69,35 +69,6 @@ impl WaitingBatch {
     fn first(&self, end: usize) -> Option<i64> {
         self.times[..end].get(self.next).copied()
     }
-}
-
-/// The rows in order of time; those of one time in the order that they have. Most are in order already, because those that are not
-/// began long before they ended.
-fn order_of(times: &[i64]) -> Vec<u32> {
-    let (mut in_order, mut late, mut unknown) = (Vec::with_capacity(times.len()), Vec::new(), Vec::new());
-    let mut latest = i64::MIN;
-    for (row, time) in (0..).zip(times) {
-        if *time == i64::MAX {
-            unknown.push(row);
-        } else if *time < latest {
-            late.push((*time, row));
-        } else {
-            latest = *time;
-            in_order.push(row);
-        }
-    }
-    late.sort_unstable();
-    let mut all = Vec::with_capacity(times.len());
-    let mut rest = &in_order[..];
-    for (time, row) in late {
-        let (before, behind) = rest.split_at(leading(rest, |before| (times[*before as usize], *before) < (time, row)));
-        all.extend_from_slice(before);
-        all.push(row);
-        rest = behind;
-    }
-    all.extend_from_slice(rest);
-    all.extend(unknown);
-    all
 }
 
 /// How many items `are` at the beginning, behind which no more of them come. Mostly few of many do.

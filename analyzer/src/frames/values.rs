@@ -9,12 +9,11 @@ use systape_format::table::Type;
 use super::fields::Kind;
 use super::nullable::{Nullable, retain};
 use systape_answers::render::cell::Cell;
+use systape_events::values::columns;
+pub use systape_events::values::columns::NONE;
 
 /// An argument of a call: its name, and its text if it has one.
 pub type Argument = (Arc<str>, Option<String>);
-
-/// The code of a text that is NULL.
-pub const NONE: u32 = u32::MAX;
 
 /// The values of one column in a batch of rows.
 #[derive(Clone, Debug)]
@@ -117,10 +116,7 @@ impl Values {
             Self::Wide(values) => Self::Wide(values.at(rows)),
             Self::Real(values) => Self::Real(values.at(rows)),
             Self::Flag(values) => Self::Flag(values.at(rows)),
-            Self::Text(codes, names) => {
-                let code = |row: &u32| codes.get(*row as usize).copied().unwrap_or(NONE);
-                Self::Text(rows.iter().map(code).collect(), names)
-            }
+            Self::Text(codes, names) => Self::Text(columns::in_order(&codes, rows), names),
             Self::Map(mut values) => {
                 let taken = |row: &u32| values.get_mut(*row as usize).and_then(Option::take);
                 Self::Map(rows.iter().map(taken).collect())

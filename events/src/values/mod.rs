@@ -1,6 +1,7 @@
-//! Values that every part uses: times, numbers, names, sums for which there is no memory.
+//! Values that every part uses: times, numbers, names, columns of rows, sums for which there is no memory.
 
 pub mod clock;
+pub mod columns;
 pub mod devices;
 pub mod glob;
 pub mod num;

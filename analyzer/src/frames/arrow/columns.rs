@@ -4,12 +4,15 @@ use std::borrow::Cow;
 
 use anyhow::{Result, bail};
 use systape_answers::render::json::lossless;
+use systape_events::values::columns::{code_width, mark_used, put_codes, put_longs};
 
 use crate::frames::picks::RowPicks;
 use crate::frames::{Argument, Batch, Kind, NONE, Nullable, Values};
 
 /// Buffers begin at multiples of this.
 const ALIGNED: usize = 64;
+/// So many texts are passed on without a look at which of them rows have.
+const FEW: usize = 256;
 
 /// The buffers of a record batch, and where each of them is.
 #[derive(Debug, Default)]
@@ -72,7 +75,8 @@ impl TextBuffers {
 pub enum TextForm {
     /// A text for each row, one after the other, as Arrow's IPC format has them.
     Whole,
-    /// The number of a text for each row ([`NONE`]: NULL), and each text once. There is no buffer that says which rows are NULL.
+    /// The number of a text for each row, in as many bytes as [`code_width`] says for the number of texts (all bits: NULL), and each text
+    /// once. There is no buffer that says which rows are NULL.
     Coded,
 }
 
@@ -99,6 +103,9 @@ impl BatchBody {
     /// Texts of one column are longer than 2 GiB.
     pub fn new(columns: impl IntoIterator<Item = BatchColumn>, picks: &RowPicks<'_>, texts: TextForm) -> Result<Self> {
         let mut body = Self::default();
+        // room for a number in each row of each column, so that few of them move
+        let columns: Vec<BatchColumn> = columns.into_iter().collect();
+        body.bytes.reserve(columns.len() * (8 * picks.len() + ALIGNED));
         for column in columns {
             body.column(column, picks, texts)?;
         }
@@ -138,13 +145,7 @@ impl BatchBody {
         bytes: impl Fn(T) -> [u8; N],
     ) {
         let columns: Vec<Option<&Nullable<T>>> = picks.batches().map(of).collect();
-        let mut valid = ValidBits { rows: picks.len(), ..ValidBits::default() };
-        if !columns.iter().all(|column| column.is_some_and(Nullable::is_whole)) {
-            valid.rows = 0;
-            let is_valid = |(batch, row): (usize, usize)| columns[batch].is_some_and(|column| !column.is_null(row));
-            picks.rows().for_each(|row| valid.push(is_valid(row)));
-        }
-        self.valid(&valid);
+        self.valid_of(&columns, picks);
         let (from, mut at) = (self.bytes.len(), self.bytes.len());
         self.bytes.resize(from + N * picks.len(), 0);
         for (batch, rows) in picks.runs() {
@@ -158,42 +159,74 @@ impl BatchBody {
         self.end_buffer(from);
     }
 
-    /// Adds a column of texts as numbers, and of the texts those that rows have.
+    /// Adds a column of texts as numbers, and of the texts those that rows have, if there are many.
     fn coded(&mut self, columns: &[BatchTexts<'_>], picks: &RowPicks<'_>) -> Result<()> {
         let mut texts = TextBuffers::new();
-        // what each batch's codes became
-        let mut made: Vec<Vec<u32>> = columns.iter().map(|column| vec![NONE; column.names.len()]).collect();
-        let (from, mut nulls) = (self.bytes.len(), 0);
-        self.bytes.reserve(4 * picks.len() + ALIGNED);
-        for (batch, rows) in picks.runs() {
-            let (column, made) = (&columns[batch], &mut made[batch]);
-            for row in rows {
-                let code = column.codes.get(row).copied().unwrap_or(NONE);
-                let code = match made.get_mut(code as usize) {
-                    None => NONE,
-                    Some(made) => {
-                        if *made == NONE {
-                            *made = texts.valid.rows as u32;
-                            texts.push(Some(&lossless(&column.names[code as usize])))?;
-                        }
-                        *made
-                    }
-                };
-                nulls += i64::from(code == NONE);
-                self.bytes.extend_from_slice(&code.to_le_bytes());
+        // what each batch's codes become
+        let mut made: Vec<Vec<u32>> = Vec::with_capacity(columns.len());
+        for (batch, column) in (0..).zip(columns) {
+            let count = column.names.len();
+            let mut used = vec![count <= FEW; count];
+            if count > FEW {
+                let runs = picks.runs().filter(|(of, _)| *of == batch);
+                runs.for_each(|(_, rows)| mark_used(column.codes.get(rows).unwrap_or_default(), &mut used));
             }
+            let mut codes = vec![NONE; count];
+            for ((name, code), _) in column.names.iter().zip(&mut codes).zip(used).filter(|(_, used)| *used) {
+                *code = texts.valid.rows as u32;
+                texts.push(Some(&lossless(name)))?;
+            }
+            made.push(codes);
         }
-        self.nodes.push([picks.len() as i64, nulls]);
+        let width = code_width(texts.valid.rows);
+        let (from, mut nulls) = (self.bytes.len(), 0);
+        for (batch, rows) in picks.runs() {
+            let (column, count) = (&columns[batch], rows.len());
+            nulls += match column.codes.get(rows) {
+                Some(codes) => put_codes(&mut self.bytes, codes, &made[batch], width),
+                // a column that the tape has not
+                None => put_codes(&mut self.bytes, &vec![NONE; count], &[], width),
+            };
+        }
+        self.nodes.push([picks.len() as i64, nulls as i64]);
         self.end_buffer(from);
         self.buffer(&texts.ends);
         self.buffer(&texts.bytes);
         Ok(())
     }
 
+    /// Adds a column of numbers.
+    fn longs(&mut self, columns: &[Option<&Nullable<i64>>], picks: &RowPicks<'_>) {
+        self.valid_of(columns, picks);
+        let from = self.bytes.len();
+        for (batch, rows) in picks.runs() {
+            let end = self.bytes.len() + 8 * rows.len();
+            if let Some(values) = columns[batch].and_then(|column| column.values().get(rows)) {
+                put_longs(&mut self.bytes, values);
+            }
+            self.bytes.resize(end, 0);
+        }
+        self.end_buffer(from);
+    }
+
+    /// Says which rows of a column are NULL.
+    fn valid_of<T: Copy + Default>(&mut self, columns: &[Option<&Nullable<T>>], picks: &RowPicks<'_>) {
+        let mut valid = ValidBits { rows: picks.len(), ..ValidBits::default() };
+        if !columns.iter().all(|column| column.is_some_and(Nullable::is_whole)) {
+            valid.rows = 0;
+            let is_valid = |(batch, row): (usize, usize)| columns[batch].is_some_and(|column| !column.is_null(row));
+            picks.rows().for_each(|row| valid.push(is_valid(row)));
+        }
+        self.valid(&valid);
+    }
+
     fn column(&mut self, column: BatchColumn, picks: &RowPicks<'_>, texts: TextForm) -> Result<()> {
         let values = |batch| values_of(batch, column.at);
         match column.kind {
-            Kind::Int | Kind::Instant => self.sized(picks, |batch| values(batch).and_then(ints), i64::to_le_bytes),
+            Kind::Int | Kind::Instant => {
+                let columns: Vec<_> = picks.batches().map(|batch| values(batch).and_then(ints)).collect();
+                self.longs(&columns, picks);
+            }
             Kind::Wide => self.sized(picks, |batch| values(batch).and_then(wides), i128::to_le_bytes),
             Kind::Real => self.sized(picks, |batch| values(batch).and_then(reals), f64::to_le_bytes),
             Kind::Flag => {

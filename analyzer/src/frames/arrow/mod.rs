@@ -18,6 +18,7 @@ use self::flat::{FlatMessage, PointerGap};
 pub use self::schema::ArrowFacts;
 use super::FrameField;
 use super::picks::RowPicks;
+pub use systape_events::values::columns::code_width;
 
 /// What stands before and behind a file, padded to eight bytes before it.
 const MAGIC: &[u8; 8] = b"ARROW1\0\0";
