@@ -21,6 +21,13 @@ struct thread_struct {
 	} uw;
 };
 
+/*
+ * Bytes of a copied stack. Where registers are used by halves (-mcpu=v3), the
+ * verifier of 6.1 forgets what bounds 32 of their bits; on x86 those of 5.10
+ * and 6.1 lose the pointer where it is added to 64.
+ */
+typedef u64 copied_t;
+
 #define NATIVE_ABI ABI_AARCH64
 /* A page if that is larger (arch/arm64/include/asm/memory.h), without KASAN */
 #define THREAD_SIZE (page_bytes > 16384 ? page_bytes : 16384)

@@ -91,9 +91,9 @@ int walk_sleepers(struct bpf_iter__task *ctx)
 }
 
 /* Like copy_stack, for a task that is not running. */
-static __always_inline u32 copy_sleeper(struct sleeper *s, struct task_struct *task, u32 at, u64 sp, u64 top)
+static __always_inline u32 copy_sleeper(struct sleeper *s, struct task_struct *task, copied_t at, u64 sp, u64 top)
 {
-	u32 total = 0, step = PAGE_STEP - (sp & (PAGE_STEP - 1));
+	copied_t total = 0, step = PAGE_STEP - (sp & (PAGE_STEP - 1));
 	u64 want = top ? top - sp : SLEEPER_COPY;
 
 	if (!top || want > SLEEPER_COPY) {
@@ -102,7 +102,7 @@ static __always_inline u32 copy_sleeper(struct sleeper *s, struct task_struct *t
 	}
 	at &= STACK_KERNEL_MASK;
 	for (int i = 0; i < SLEEPER_PAGES; i++) {
-		u32 to = total;
+		copied_t to = total;
 		long err;
 
 		if (total >= want)

@@ -42,9 +42,9 @@ static __always_inline u64 stack_top(struct task_struct *task, u64 start, u64 sp
  * the limit. Unreadable pages are marked without a branch: the verifier would
  * follow both ways of each.
  */
-static __always_inline u32 copy_stack(struct stack_slot *s, u32 at, u64 sp, u64 top)
+static __always_inline u32 copy_stack(struct stack_slot *s, copied_t at, u64 sp, u64 top)
 {
-	u32 limit = stack_copy_limit, total = 0, step = PAGE_STEP - (sp & (PAGE_STEP - 1));
+	copied_t limit = stack_copy_limit, total = 0, step = PAGE_STEP - (sp & (PAGE_STEP - 1));
 	u64 want = top ? top - sp : limit;
 
 	if (want > limit) {
@@ -53,7 +53,7 @@ static __always_inline u32 copy_stack(struct stack_slot *s, u32 at, u64 sp, u64 
 	}
 	at &= STACK_KERNEL_MASK;
 	for (int i = 0; i < STACK_PAGES; i++) {
-		u32 to = total;
+		copied_t to = total;
 		long err;
 
 		if (total >= want)

@@ -25,6 +25,8 @@ struct thread_struct {
 	unsigned long fsbase;
 };
 
+typedef u32 copied_t; /* bytes of a copied stack: arm64.h says why not 64 bits */
+
 #define NATIVE_ABI ABI_X86_64
 #define THREAD_SIZE 16384 /* without KASAN */
 

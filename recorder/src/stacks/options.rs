@@ -143,10 +143,6 @@ pub(crate) fn family(of: StackOf) -> Option<Family> {
 fn mode(text: &str) -> Result<(StackMode, u32)> {
     let (name, size) = text.split_once(',').map_or((text, None), |(name, size)| (name, Some(size)));
     match (name, size) {
-        // the verifier of 6.1 refuses the programs that copy stacks there, and no stack of a copy was seen to be right yet
-        ("dwarf", _) if cfg!(target_arch = "aarch64") => {
-            bail!("--call-graph dwarf: not on arm64 yet; -g follows frame pointers, which most programs of arm64 keep")
-        }
         ("fp", None) => Ok((StackMode::FramePointers, 0)),
         ("dwarf", None) => Ok((StackMode::Dwarf, COPY_DEFAULT)),
         ("dwarf", Some(size)) => {
