@@ -159,7 +159,7 @@ stories: ## records the programs of docs/guides/stories.md, asks their tapes, an
 	@scripts/stories.sh
 
 ALWAYS_ARGS ?=
-bench-always: ## what record --sample costs beside redis, PostgreSQL, a build and idle threads, and perf and a reader of /proc there (ALWAYS_ARGS="--rounds 5 --seconds 2"; half an hour, root)
+bench-always: ## what record --sample costs beside redis, PostgreSQL, a build and idle threads, and perf and a reader of /proc there (ALWAYS_ARGS="--rounds 5 --seconds 2"; an hour and a half, root)
 	@scripts/setup.sh bench
 	$(CARGO) build --release -p systape-recorder
 	@scripts/as-root.sh scripts/bench-always.py --bin $(BIN) $(ALWAYS_ARGS)

@@ -222,7 +222,7 @@ def main():
     parser.add_argument("--bin", type=pathlib.Path, default=HERE / "target/release", help="where record is")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=5, help="of work in each measurement")
-    parser.add_argument("--settle", type=float, default=3, help="seconds before it, in which watchers start")
+    parser.add_argument("--settle", type=float, default=15, help="seconds before it, in which watchers start and looks find their rate")
     parser.add_argument("--tape", type=float, default=120, help="seconds of a tape whose size is told; 0: none")
     parser.add_argument("--workloads", default="redis,pgbench,build,1000,5000", help="a number: so many idle threads")
     args = parser.parse_args()
