@@ -20,7 +20,7 @@ SHELL_SCRIPTS := .ci/run $(wildcard scripts/*.sh)
 PROGRAMS := -p systape-recorder -p systape-analyzer -p systape
 
 .DEFAULT_GOAL := help
-.PHONY: help demo site pictures build python python-dist python-test static-record static static-sql dist deb rpm image test-packages test-service test-clusters test-kernels viewer viewer-test viewer-shots test test-unit test-e2e test-exports test-sql test-all test-fleet test-recipes package-check cross check clippy lint-sql lint deny fuzz stories bench-peers bench-why bench-layers bench-scale man install uninstall clean
+.PHONY: help demo site pictures build python python-dist python-test static-record static static-sql dist deb rpm image test-packages test-service test-clusters test-kernels viewer viewer-test viewer-shots test test-unit test-e2e test-exports test-sql test-all test-fleet test-recipes package-check cross check clippy lint-sql lint deny fuzz stories bench-peers bench-always bench-why bench-layers bench-scale man install uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -162,6 +162,12 @@ bench-peers: ## cost of recording, speed of reading, beside other tracers; write
 
 stories: ## records the programs of docs/guides/stories.md, asks their tapes, and writes that page anew
 	@scripts/stories.sh
+
+ALWAYS_ARGS ?=
+bench-always: ## what record --sample costs beside redis, PostgreSQL, a build and idle threads, and perf and a reader of /proc there (ALWAYS_ARGS="--rounds 5 --seconds 2"; an hour and a half, root)
+	@scripts/setup.sh bench
+	$(CARGO) build --release -p systape-recorder
+	@scripts/as-root.sh scripts/bench-always.py --bin $(BIN) $(ALWAYS_ARGS)
 
 WHY_ARGS ?= --markdown docs/reference/why-measured.md
 bench-why: ## planted incidents and healthy programs: does analyze why name the cause and its cost? Writes docs/reference/why-measured.md (or WHY_ARGS=--quick)
