@@ -245,7 +245,7 @@ test-service: deb ## the service under Debian 13's systemd in qemu: sandbox, wat
 	@scripts/setup.sh kernels
 	@scripts/as-root.sh scripts/test-service.sh $(TARGET)/dist
 
-test-clusters: ## record a container of podman and a job of Slurm on this machine, and find their names (installs both, 60 MB; root)
+test-clusters: ## record a container of podman and a job of Slurm on this machine, and find their names, check the DaemonSet (installs all, 80 MB; root)
 	@scripts/setup.sh clusters
 	$(CARGO) build --release $(PROGRAMS)
 	@scripts/as-root.sh scripts/test-clusters.sh $(BIN)
