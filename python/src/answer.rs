@@ -141,8 +141,8 @@ fn answer(question: &TapeQuestion, confined: bool, out: &mut (dyn Write + Send))
             let wanted = wanted(&sources, table, columns.as_deref())?;
             out.head(&wanted.0, &wanted.1, wanted.2.iter().map(AnswerColumn::from))?;
             let mut left = most.unwrap_or(u64::MAX);
-            for (source, path) in sources.iter().zip(&paths) {
-                let Some(table) = source.tables().iter().find(|there| there.name == *table) else { continue };
+            let tables = with_rows(&sources, &paths, table, &mut said)?;
+            for (source, path, table) in tables {
                 rows_of_tape(source, table, &wanted.2, (bounds, *ordered), &mut left, &mut out)
                     .with_context(|| path.display().to_string())?;
                 let (complete, lines) = source.losses(&[table], &Bounds::default())?;
@@ -152,8 +152,15 @@ fn answer(question: &TapeQuestion, confined: bool, out: &mut (dyn Write + Send))
         }
         QuestionKind::Report(words) => {
             let mut heads: Vec<(String, Value)> = Vec::new();
+            let mut failed: Vec<Error> = Vec::new();
             for path in &paths {
-                let report = open(path)?.report(words).with_context(|| path.display().to_string())?;
+                let report = match open(path)?.report(words).with_context(|| path.display().to_string()) {
+                    Ok(report) => report,
+                    Err(error) => {
+                        failed.push(error);
+                        continue;
+                    }
+                };
                 for table in &report.tables {
                     let head = (table.name.clone(), columns_json(table.fields.iter().map(AnswerColumn::from)));
                     if heads.last() != Some(&head) {
@@ -167,6 +174,11 @@ fn answer(question: &TapeQuestion, confined: bool, out: &mut (dyn Write + Send))
                 }
                 let notes = report.notes.into_iter().map(|note| named(note, path, paths.len()));
                 if report.lost { said.lost.extend(notes) } else { said.notes.extend(notes) }
+            }
+            said.lost.extend(failed.iter().map(|error| format!("{error:#}")));
+            // what none of them answers is no question for them
+            if failed.len() == paths.len() {
+                return failed.into_iter().next().map_or(Ok(()), Err);
             }
         }
         QuestionKind::Losses(tables) => {
@@ -210,6 +222,33 @@ fn about(path: &Path, source: &Source) -> Result<Value> {
     }))
 }
 
+/// The tapes whose table `name` has rows, and the table of each. Of others that has to be said, if there are any.
+///
+/// # Errors
+/// None has: its events were not recorded.
+fn with_rows<'s>(
+    sources: &'s [Source],
+    paths: &'s [PathBuf],
+    name: &str,
+    said: &mut Said,
+) -> Result<Vec<(&'s Source, &'s PathBuf, &'s Table)>> {
+    let (mut with, mut without) = (Vec::new(), None);
+    for (source, path) in sources.iter().zip(paths) {
+        let Some(table) = source.tables().iter().find(|there| there.name == name) else { continue };
+        match source.require(table).with_context(|| path.display().to_string()) {
+            Ok(()) => with.push((source, path, table)),
+            Err(error) => {
+                said.lost.push(format!("{error:#}"));
+                without.get_or_insert(error);
+            }
+        }
+    }
+    match without.filter(|_| with.is_empty()) {
+        Some(error) => Err(error),
+        None => Ok(with),
+    }
+}
+
 /// Name, sentence and columns of a table of several tapes: those of all of them, in the order in which they are met.
 type WantedTable = (String, String, Vec<FrameField>);
 
@@ -247,7 +286,6 @@ fn rows_of_tape(
     left: &mut u64,
     out: &mut AnswerOut<'_>,
 ) -> Result<()> {
-    source.require(table)?;
     let there = |field: &FrameField| table.fields.iter().find(|there| there.name == field.name);
     let fields: Vec<&FrameField> = wanted.iter().filter_map(there).collect();
     let at = |field: &FrameField| fields.iter().position(|there| there.name == field.name);
@@ -278,10 +316,18 @@ fn losses(sources: &[Source], paths: &[PathBuf], tables: Option<&[String]>) -> R
     let mut rows: Vec<[Option<String>; 5]> = Vec::new();
     let mut complete = Vec::new();
     let mut unknown: BTreeSet<&String> = tables.unwrap_or_default().iter().collect();
+    // a table that no tape has is not one that misses something
+    let has = |source: &Source, name: &str| {
+        source.tables().iter().any(|table| table.name == name && source.require(table).is_ok())
+    };
+    let recorded = |name: &str| sources.iter().any(|source| has(source, name));
     for (source, path) in sources.iter().zip(paths) {
         for table in source.tables().iter().filter(|table| tables.is_none_or(|tables| tables.contains(&table.name))) {
             unknown.remove(&table.name);
-            let (whole, lines) = source.losses(&[table], &Bounds::default())?;
+            let (whole, lines) = match source.require(table) {
+                Err(error) if recorded(&table.name) => (false, vec![format!("{error:#}")]),
+                _ => source.losses(&[table], &Bounds::default())?,
+            };
             for line in lines {
                 let (host, id) = (source.host().map(frames::utf8), source.id().to_owned());
                 let file = path.to_string_lossy().into_owned();

@@ -78,7 +78,8 @@ class Tape:
             # a table that a tape defines may have more columns elsewhere
             known = {column.name for column in before.columns}
             columns = [*before.columns, *(column for column in columns if column.name not in known)]
-        absent = table["absent"] if before is None else before.absent or table["absent"]
+        # only what no tape has is absent
+        absent = table["absent"] if before is None or before.absent is not None else None
         self._tables[table["name"]] = TableInfo(table["name"], table["doc"], tuple(columns), tuple(table["families"]), absent)
 
     # what there is
@@ -193,7 +194,16 @@ class Tape:
 
         The keys and options are those of `analyze top`: `pid tid comm uid cgroup syscall file dir peer errno second` and others.
         """
-        return self.report("top", by=list(by), **options)
+        loss = options.pop("loss", None)
+        tables = self.report_tables("top", by=list(by), loss=loss, **options)
+        # of a tape of looks the answer is another: estimates of times
+        counted = [table for table in tables if any(column.name == "calls" for column in table.columns)]
+        without = [f"{tape['file']}: {table['absent']}" for tape in self._about for table in tape["tables"] if _no_calls(table)]
+        if not counted:
+            raise SystapeError("; ".join(without) or "calls were not recorded")
+        counted[0].losses = (*counted[0].losses, *without)
+        self._complain("analyze top", without, loss)
+        return counted[0]
 
     # reports
 
@@ -332,15 +342,20 @@ class Tape:
 
     def _gather(self, answer: Answer, name: str) -> List[Table]:
         heads: List[Tuple[Dict[str, Any], List[Any]]] = []
+        now: List[Any] = []
         while True:
             part = answer.next()
             if part is None:
                 break
             kind, value = part
             if kind == "head":
-                heads.append((json.loads(value), []))
+                head = json.loads(value)
+                # tapes between which another had rows of another kind
+                now = next((parts for before, parts in heads if before == head), [])
+                if not any(parts is now for _, parts in heads):
+                    heads.append((head, now))
             elif kind == "rows":
-                heads[-1][1].append(value)
+                now.append(value)
         end = end_of(answer)
         tables = [
             Table(head["table"], head["doc"], [Column(**column) for column in head["columns"]], parts, end["lost"], end["notes"])
@@ -363,7 +378,8 @@ class Tape:
         if table not in self._told:
             several = len(self._about) > 1
             tables = ((tape["file"], info) for tape in self._about for info in tape["tables"] if info["name"] == table)
-            lost = [(file, line) for file, info in tables for line in info["lost"]]
+            missing = self._tables[table].absent is None
+            lost = [(file, line) for file, info in tables for line in _lost_of(info, missing)]
             self._told[table] = tuple(f"{file}: {line}" if several else line for file, line in lost)
         self._complain(f"table {table}", self._told[table], loss)
 
@@ -389,6 +405,15 @@ class Tape:
         lost = "".join(f"<li>{escape(line)}</li>" for line in losses)
         said = f"<div>Events are missing:</div><ul>{lost}</ul>" if lost else "<div>Nothing was lost.</div>"
         return f"<table>{head}{''.join(rows)}</table>{said}<div>Tables: {there}</div>"
+
+
+def _no_calls(table: Dict[str, Any]) -> bool:
+    return table["name"] == "syscalls" and table["absent"] is not None
+
+
+def _lost_of(table: Dict[str, Any], missing: bool) -> List[str]:
+    """What a tape has not of a table; `missing`: that there are no rows is a loss, because other tapes have some."""
+    return [table["absent"]] if missing and table["absent"] is not None else table["lost"]
 
 
 def _rows_of(answer: Answer) -> Iterator[Any]:

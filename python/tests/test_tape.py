@@ -141,6 +141,33 @@ def test_notebooks_show_tables_and_tapes() -> None:
     assert "syscall" in opened.text("--summary")
 
 
+@pytest.mark.parametrize("in_process", [False, True])
+def test_a_tape_without_the_events_is_a_loss_among_others(in_process: bool) -> None:
+    looks = ROOT / "testdata" / "guides" / "looks.tape"
+    both = systape.open([looks, tape("mix-1.5")], in_process=in_process)
+    alone = systape.open(tape("mix-1.5"), in_process=in_process, loss="ignore")
+    rows = alone.arrow("syscalls").arrow().num_rows
+    with pytest.warns(systape.LossWarning, match="looks.tape: table syscalls: its events were not recorded") as warned:
+        assert both.arrow("syscalls").arrow().num_rows == rows > 0
+    assert len(warned) == 1 and both.tables()["syscalls"].absent is None
+    missing = [row for row in both.losses("syscalls").rows() if not row["complete"]]
+    assert [Path(row["file"]).name for row in missing] == ["looks.tape"]
+    # its rows of `top` are of another kind, and stand between those of the others
+    several = systape.open([tape("mix-1.1"), looks, tape("mix-1.5")], in_process=in_process)
+    with pytest.warns(systape.LossWarning, match="looks.tape: table syscalls: its events were not recorded"):
+        calls = several.calls()
+    assert not calls.complete
+    first = systape.open(tape("mix-1.1"), in_process=in_process, loss="ignore")
+    sums = [sum(row["calls"] for row in table.rows()) for table in (calls, first.calls(), alone.calls())]
+    assert sums[0] == sums[1] + sums[2] > sums[1] > 0
+    # what no tape has is no loss but no answer
+    only = systape.open(looks, in_process=in_process)
+    assert only.tables()["syscalls"].absent is not None
+    for asked in (lambda: only.arrow("syscalls").arrow(), only.calls, lambda: both.report("top", nosuch=3)):
+        with pytest.raises((systape.SystapeError, OSError)):
+            asked()
+
+
 def test_what_is_no_tape_is_said(tmp_path: Path) -> None:
     none = tmp_path / "none.tape"
     with pytest.raises(systape.SystapeError, match="no such file"):
