@@ -277,10 +277,9 @@ impl LineRoom<'_> {
         let long = words.iter().filter(|word| word.kind == Kind::Long);
         let spare: usize = long.map(|word| cells(&word.text).saturating_sub(LEAST)).sum();
         let fits = all(words).saturating_sub(self.cells) <= spare;
-        while fits {
-            let over = all(words).saturating_sub(self.cells);
+        while let over @ 1.. = all(words).saturating_sub(self.cells) {
             let long = words.iter_mut().filter(|word| word.kind == Kind::Long && cells(&word.text) > LEAST);
-            let Some(longest) = long.max_by_key(|word| cells(&word.text)).filter(|_| over > 0) else { break };
+            let Some(longest) = long.max_by_key(|word| cells(&word.text)).filter(|_| fits) else { break };
             let room = cells(&longest.text).saturating_sub(over).max(LEAST);
             longest.text = Cow::Owned(middle(&longest.text, room, self.mark).into_owned());
         }
