@@ -263,7 +263,9 @@ impl Shown<'_> {
         };
         if self.fed.held.is_empty() {
             let window = self.context.question.tape.session().window_open;
-            notes.push(all_ended(self.context, self.at).unwrap_or_else(|| {
+            let ended = all_ended(self.context, self.at);
+            ended.iter().for_each(|_| self.context.config.shown.explained());
+            notes.push(ended.unwrap_or_else(|| {
                 format!(
                     "no process asked for is known to have lived at {} s; --at TIME asks for another moment",
                     seconds(self.at, window)

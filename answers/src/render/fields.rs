@@ -5,7 +5,7 @@ use crate::values::fit::{cells, command_line, is_number, middle};
 use crate::values::output;
 
 /// What a column that may be shortened keeps before another one leaves, unless it is declared to keep less.
-const FAIR: usize = 16;
+pub(super) const FAIR: usize = 16;
 /// What a column keeps that takes what is left.
 const REST: usize = 20;
 /// What one keeps when no more can leave.
@@ -65,6 +65,8 @@ pub(crate) struct Want {
     pub(crate) all: usize,
     /// The cells to which texts may be shortened; None: they are numbers.
     pub(crate) least: Option<usize>,
+    /// The cells to which texts are shortened before a column leaves.
+    pub(crate) fair: usize,
     /// When it leaves: the lowest first; None: never.
     pub(crate) leaves: Option<usize>,
 }
@@ -77,8 +79,7 @@ impl Want {
 
     /// What it takes before a column leaves.
     fn fair(&self) -> usize {
-        let declared = self.least.filter(|least| *least < LEAST);
-        self.at_most(declared.unwrap_or(FAIR))
+        self.at_most(self.fair)
     }
 }
 
@@ -146,6 +147,7 @@ impl TextColumns {
             // one that takes what is left
             all: if field.width == 0 && field.least.is_some() { REST } else { field.width },
             least: field.least.map(|least| if field.width == 0 { REST } else { least }),
+            fair: field.least.filter(|least| *least < LEAST).unwrap_or(FAIR),
             leaves: (field.leaves > 0).then_some(field.leaves.into()),
         };
         let wants: Vec<Want> = fields.iter().map(want).collect();
@@ -275,8 +277,8 @@ mod tests {
 
     #[test]
     fn the_longest_lose_first_and_numbers_nothing() {
-        let word = |all| Want { all, least: Some(LEAST), leaves: None };
-        let number = |all, leaves| Want { all, least: None, leaves };
+        let word = |all| Want { all, least: Some(LEAST), fair: FAIR, leaves: None };
+        let number = |all, leaves| Want { all, least: None, fair: FAIR, leaves };
         let all = [number(10, None), word(40), word(14), number(9, Some(1))];
         assert_eq!(widths(&all, 2, 100), [Some(10), Some(40), Some(14), Some(9)]);
         assert_eq!(widths(&all, 2, 69), [Some(10), Some(30), Some(14), Some(9)]);

@@ -3,12 +3,14 @@
 use std::borrow::Borrow;
 use std::io::{self, Write};
 
-use super::fields::{Want, least, put, widths};
+use super::fields::{FAIR, Want, least, put, widths};
 use crate::values::fit::{cells, middle};
 use crate::values::output;
 
 /// Between two columns.
 const GAP: &str = "  ";
+/// Cells that a column of sentences keeps before another column leaves.
+const PROSE: usize = 28;
 
 /// A column of a [`Table`].
 #[derive(Clone, Debug, Default)]
@@ -126,6 +128,7 @@ impl Table {
         let wants = wants.map(|(column, (all, least))| Want {
             all: *all,
             least: column.shortens.then_some(*least),
+            fair: if column.prose { PROSE } else { FAIR },
             leaves: column.leaves,
         });
         let widths = widths(&wants.collect::<Vec<_>>(), GAP.len(), room);
