@@ -5,7 +5,7 @@ use crate::values::fit::{cells, command_line, is_number, middle};
 use crate::values::output;
 
 /// What a column that may be shortened keeps before another one leaves, unless it is declared to keep less.
-pub(super) const FAIR: usize = 16;
+pub(crate) const FAIR: usize = 16;
 /// What a column keeps that takes what is left.
 const REST: usize = 20;
 /// What one keeps when no more can leave.

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::graph::{Graph, StackRoot};
 use super::weight::percent;
-use crate::render::fields::{LEAST, Want, widths};
+use crate::render::fields::{FAIR, LEAST, Want, widths};
 use crate::values::fit::middle;
 use crate::values::output::{cut_mark, line, room, within};
 use systape_events::values::words::named;
@@ -65,7 +65,7 @@ impl StackTextOptions<'_> {
         };
         // on a terminal the symbol has what the others leave
         let lead = columns[0].len() + 2;
-        let wants = [command, object, symbol].map(|all| Want { all, least: Some(LEAST), leaves: None });
+        let wants = [command, object, symbol].map(|all| Want { all, least: Some(LEAST), fair: FAIR, leaves: None });
         let fitting = room().map(|room| widths(&wants, 2, room.saturating_sub(lead + 2)));
         let [command, object, symbol] = match fitting.as_deref() {
             Some([Some(command), Some(object), Some(symbol)]) => [*command, *object, *symbol],
