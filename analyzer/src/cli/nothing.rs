@@ -9,7 +9,6 @@ use systape_format::reader::Tape;
 
 use crate::asked::config::Config;
 use crate::reports::instant::length;
-use systape_answers::derive::processes::read;
 use systape_answers::render::form::Format;
 use systape_answers::render::table::seconds;
 use systape_events::families;
@@ -27,10 +26,6 @@ const LISTED: usize = 5;
 /// Tasks and names on a tape, as far as its segments and checkpoints have them.
 #[derive(Debug, Default)]
 struct There {
-    /// Processes whose events were recorded, not only switches to them; empty: not known.
-    recorded: BTreeSet<u32>,
-    /// Names of their threads.
-    recorded_comms: BTreeSet<Vec<u8>>,
     pids: BTreeSet<u32>,
     tids: BTreeSet<u32>,
     uids: BTreeSet<u32>,
@@ -46,14 +41,7 @@ struct There {
 
 impl There {
     fn of(tape: &Tape) -> Self {
-        let processes = read::read(tape, &mut Vec::new());
-        let recorded = processes.all.iter().filter(|process| process.followed).map(|process| process.task.pid);
-        let mut there = Self {
-            recorded: recorded.collect(),
-            longest: Some(0),
-            whole: tape.findings().is_empty(),
-            ..Self::default()
-        };
+        let mut there = Self { longest: Some(0), whole: tape.findings().is_empty(), ..Self::default() };
         let first_and_last = BTreeSet::from([0, tape.checkpoints().saturating_sub(1)]);
         for at in first_and_last.into_iter().filter(|at| *at < tape.checkpoints()) {
             match tape.checkpoint(at) {
@@ -84,24 +72,9 @@ impl There {
         self.tids.insert(task.tid);
         self.uids.insert(task.uid);
         self.cgroup_ids.insert(task.cgroup_id);
-        if self.recorded.contains(&task.pid) && !self.recorded_comms.contains(&task.comm) {
-            self.recorded_comms.insert(task.comm.clone());
-        }
         if !self.comms.contains(&task.comm) {
             self.comms.insert(task.comm.clone());
         }
-    }
-}
-
-impl There {
-    /// Processes to name in a message: strangers that only ran beside them are left out.
-    fn processes(&self) -> &BTreeSet<u32> {
-        if self.recorded.is_empty() { &self.pids } else { &self.recorded }
-    }
-
-    /// Names of threads to name in a message.
-    fn names(&self) -> &BTreeSet<Vec<u8>> {
-        if self.recorded_comms.is_empty() { &self.comms } else { &self.recorded_comms }
     }
 }
 
@@ -194,7 +167,7 @@ pub(crate) fn why(config: &Config, tape: &Tape) -> Option<String> {
         names.join(" "),
         seconds(end, open),
         tape.session().cpus.saturating_sub(1),
-        some(there.names().iter().map(|comm| escaped(comm)))
+        some(there.comms.iter().map(|comm| escaped(comm)))
     ))
 }
 
@@ -234,7 +207,7 @@ fn given(config: &Config, tape: &Tape, there: &There) -> Vec<GivenFilter> {
     if !filters.pids.is_empty() {
         let none = !filters.pids.iter().any(|pid| there.pids.contains(pid));
         let text = format!("-p {}", numbers(&filters.pids));
-        add(text, none, &|| format!("the tape has processes {}", some(there.processes().iter())));
+        add(text, none, &|| format!("the tape has processes {}", some(there.pids.iter())));
     }
     if !filters.tids.is_empty() {
         let none = !filters.tids.iter().any(|tid| there.tids.contains(tid));
@@ -300,7 +273,7 @@ fn names(asked: Option<&String>, there: &There) -> String {
     let known: Vec<String> = there.comms.iter().map(|comm| escaped(comm)).collect();
     let near = asked.map(|asked| systape_abi::nearest(asked, known.iter().map(String::as_str))).unwrap_or_default();
     match near.as_slice() {
-        [] => format!("the tape has threads {}", some(there.names().iter().map(|comm| escaped(comm)))),
+        [] => format!("the tape has threads {}", some(there.comms.iter().map(|comm| escaped(comm)))),
         near => format!("no thread of the tape has that name; did you mean {}?", near.join(", ")),
     }
 }

@@ -77,7 +77,6 @@ fn a_card_asks_what_the_tape_answers() {
     common::life::write(&place.path("life.tape"), &[]);
     common::looks::write(&place.path("looks.tape"), &[]);
     common::stacks::write(&place.path("stacks.tape"), 1);
-    common::tables::write(&place.path("tables.tape"));
     const ABOUT_ONE_THING: [&str; 3] = ["requests", "locks", "kills"];
     for (tape, has) in [
         ("served.tape", &["requests"][..]),
@@ -86,7 +85,6 @@ fn a_card_asks_what_the_tape_answers() {
         ("sample.tape", &[]),
         ("looks.tape", &[]),
         ("stacks.tape", &[]),
-        ("tables.tape", &[]),
     ] {
         let shown = on_terminal(&place, tape, ("dumb", ""));
         let asked = shown.lines().skip_while(|line| *line != "Ask more:").skip(1);

@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(runs(&[1, 0, 1, 0, 1], 1..4), [1..2, 3..4]);
         assert_eq!((runs(&[1, 1], 0..2), runs(&[], 0..0), runs(&[0, 0], 1..1)), (vec![], vec![], vec![]));
         assert_eq!(taken(&[5, 6, 7, 8], &[0..1, 2..4]), [5, 7, 8]);
-        assert_eq!(taken_signed(&[5, u64::MAX, 7], &[1..3]), [-1, 7]);
+        assert_eq!(taken_signed(&[5, u64::MAX, 7], std::slice::from_ref(&(1..3))), [-1, 7]);
         let mut many = vec![0; 200];
         (many[3], many[63], many[64], many[199]) = (1, 1, 1, 1);
         assert_eq!(others(&of(&many), CallState::Complete), [3, 63, 64, 199]);
