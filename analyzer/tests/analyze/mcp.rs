@@ -131,7 +131,8 @@ fn same(client: &mut Client, dir: &Path, tool: &str, arguments: Value, words: &[
     // a list with a file that cannot be read is one
     if ![Some(0), Some(3)].contains(&status) && lines.is_empty() {
         let error: Value = serde_json::from_str(&text).unwrap();
-        let said = said.join(" ").replace(" (see 'analyze --help')", "");
+        let said = said.join(" ");
+        let said = said.split(" (see 'analyze ").next().unwrap_or_default();
         assert!(is_error && said == error["error"].as_str().unwrap(), "{what}\n{said}");
         return error;
     }
