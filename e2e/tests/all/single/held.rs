@@ -92,7 +92,7 @@ fn of_a_command_and_its_children() {
     assert!(copy["since_ns"].as_i64().is_some_and(|since| since > 0), "{copy}");
     // after its end it holds nothing
     let none = lab.analyze(&["fds", "t.tape", "--format", "json"]).expect(0);
-    assert!(none.stdout.is_empty() && none.stderr.contains("--at TIME"), "{}", none.stderr);
+    assert!(none.stdout.is_empty() && none.stderr.contains("an earlier moment is --at "), "{}", none.stderr);
 }
 
 /// Starts the workload anew, and returns once it waits.
