@@ -98,8 +98,10 @@ fn the_commands_of_the_readme_work() {
             run(shell(&line.replace("--for 10s", "--for 1s"))).expect(0);
         }
     }
-    let asked = fs::read_dir(lab.path("tapes")).expect("tapes").map(|entry| entry.expect("entry").file_name());
-    assert!(asked.into_iter().any(|name| name.to_string_lossy().contains("complaint")), "record trigger made no tape");
+    lab.until("the tape that record trigger asked for", || {
+        let mut names = fs::read_dir(lab.path("tapes")).expect("tapes").map(|entry| entry.expect("entry").file_name());
+        names.any(|name| name.to_string_lossy().contains("complaint"))
+    });
 
     // what was recorded is the service, and the cause is in the answer
     let why = run(shell("analyze why demo.tape --format json")).expect(0).text();

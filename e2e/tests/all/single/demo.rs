@@ -52,7 +52,8 @@ fn the_demonstration_finds_the_fault_that_it_planted() {
     let budget = why.iter().find(|row| row["kind"] == "budget" && row["level"] == 1).expect("a budget");
     assert_eq!(budget["comm"], "backend", "{budget}");
     let took = budget["cost_ns"].as_u64().expect("time");
-    assert!(took >= 39 * 40_000_000, "{budget}");
+    // what waits for a CPU has lines of its own
+    assert!(took >= 36 * 40_000_000, "{budget}");
     // which of the two has the larger cost is a matter of who comes first
     let is_web = |row: &&Value| row["comm"].as_str().is_some_and(|comm| comm.starts_with("web-"));
     let is_fault = |row: &Value| row["rule"] == "lock" || row["syscall"] == "recvfrom";
