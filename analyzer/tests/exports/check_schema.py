@@ -28,9 +28,12 @@ WORDS = {
     "tables": ["tables", "tables calls"],
     "why": ["why --expand", "why --when"],
     "fds": ["fds --at 50%"],
+    "across": ["across", "across --slowest 5"],
 }
 # a log, of which the report makes a tape
 LOG = Path(__file__).parents[3] / "testdata" / "strace" / "whole.log"
+# two machines that were recorded at the same time
+MACHINES = " ".join(str(Path(__file__).parents[3] / "testdata" / "guides" / name) for name in ["web.tape", "db.tape"])
 # what writes a file, or is asked about two
 NOT_HERE = {"repair", "redact", "cut", "merge", "list", "assert", "diff"}
 
@@ -54,7 +57,7 @@ def main(tapes):
             continue
         validator = jsonschema.Draft202012Validator(schema)
         for words in WORDS.get(report, [report]):
-            for tape in [LOG] if report == "import strace" else tapes:
+            for tape in {"import strace": [LOG], "across": [MACHINES]}.get(report, tapes):
                 place = f"-i {tape}" if report == "tables" else tape
                 if report == "import strace":
                     place = f"-o {tempfile.mkdtemp(prefix='schema')}/t.tape {tape}"
