@@ -3,24 +3,11 @@
 
 use crate::ContentIo;
 
-/// Calls that wait for work, whatever they are on.
-const WAITS: &[&str] = &[
-    "poll",
-    "ppoll",
-    "select",
-    "pselect6",
-    "epoll_wait",
-    "epoll_pwait",
-    "epoll_pwait2",
-    "accept",
-    "accept4",
-    "nanosleep",
-    "clock_nanosleep",
-    "futex",
-    "futex_wait",
-    "futex_waitv",
-    "rt_sigtimedwait",
-];
+/// Calls that wait for one of many descriptors.
+const POLLS: [&str; 7] = ["poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait", "epoll_pwait2"];
+/// Calls beside these that wait for work, whatever they are on.
+const WAITS: &[&str] =
+    &["accept", "accept4", "nanosleep", "clock_nanosleep", "futex", "futex_wait", "futex_waitv", "rt_sigtimedwait"];
 /// Calls that wait for work when they are on a pipe.
 const READS: &[&str] = &["read", "readv"];
 /// Calls that wait for other processes, signals, messages or completions: what they wait for has a cause of its own.
@@ -53,15 +40,20 @@ pub enum Waits {
     Reads,
 }
 
+/// Whether the call `name` waits for one of many descriptors.
+pub fn is_poll(name: &str) -> bool {
+    POLLS.contains(&name)
+}
+
 /// How the call `name` waits for work; None: it does not.
 pub fn for_work(name: &str) -> Option<Waits> {
     let reads = READS.contains(&name).then_some(Waits::Reads);
-    if WAITS.contains(&name) { Some(Waits::Call) } else { reads }
+    if is_poll(name) || WAITS.contains(&name) { Some(Waits::Call) } else { reads }
 }
 
 /// Whether the call `name` waits for work, or for what others do, whatever it is on.
 pub fn for_anything(name: &str) -> bool {
-    WAITS.contains(&name) || WAITS_FOR_OTHERS.contains(&name)
+    is_poll(name) || WAITS.contains(&name) || WAITS_FOR_OTHERS.contains(&name)
 }
 
 /// Whether the call `name`, which moves bytes as `io` says, takes them from where others put them.

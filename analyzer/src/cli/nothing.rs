@@ -125,8 +125,13 @@ fn unasked(config: &Config, tape: &Tape) -> Option<String> {
 
 /// Why no event of `tape` can pass one of the filters of `config`, in one sentence; None: some may pass each.
 pub(crate) fn blamed(config: &Config, tape: &Tape) -> Option<String> {
-    let filters = given(config, tape, &There::of(tape));
-    filters.into_iter().find_map(|GivenFilter { text, alone }| Some(format!("nothing matches {text}: {}", alone?)))
+    blame(&given(config, tape, &There::of(tape)))
+}
+
+/// The sentence about the first of `filters` that leaves nothing alone.
+fn blame(filters: &[GivenFilter]) -> Option<String> {
+    let why = |GivenFilter { text, alone }: &GivenFilter| Some(format!("nothing matches {text}: {}", alone.as_ref()?));
+    filters.iter().find_map(why)
 }
 
 /// Why no event of `tape` passes the filters of `config`, in one sentence; without filters, what there is none of.
@@ -141,8 +146,8 @@ pub(crate) fn why(config: &Config, tape: &Tape) -> Option<String> {
     if given.is_empty() {
         return unasked(config, tape);
     }
-    if let Some(GivenFilter { text, alone: Some(why) }) = given.iter().find(|given| given.alone.is_some()) {
-        return Some(format!("nothing matches {text}: {why}"));
+    if let Some(blame) = blame(&given) {
+        return Some(blame);
     }
     let names: Vec<&str> = given.iter().map(|given| given.text.as_str()).collect();
     let together = if names.len() > 1 { " together" } else { "" };

@@ -13,6 +13,7 @@ use super::{FOLLOWED, server, server_port};
 use crate::reports::traced::cause::{Cause, asleep};
 use crate::reports::traced::{Found, causes, path_before_birth, spans};
 use crate::reports::{Context, scheduling};
+use systape_abi::rest::is_poll;
 use systape_answers::derive::critical::doing::{Doings, Spent};
 use systape_answers::derive::critical::log::{Log, Logged};
 use systape_answers::derive::critical::walk::{Handover, Part, Path};
@@ -236,26 +237,15 @@ impl Askers {
     }
 }
 
-/// Calls beside [`CALLS`] in which a thread waits for whoever asks next.
-const WAITS: [&str; 10] = [
-    "poll",
-    "ppoll",
-    "select",
-    "pselect6",
-    "epoll_wait",
-    "epoll_pwait",
-    "epoll_pwait2",
-    "io_uring_enter",
-    "io_getevents",
-    "io_pgetevents",
-];
+/// Calls that take what was asked of the kernel before: a question may be among it.
+const TAKES_COMPLETIONS: [&str; 3] = ["io_uring_enter", "io_getevents", "io_pgetevents"];
 
 /// Whether a thread may have waited in `spent` for a question: a lock, a child or a clock asks nothing.
 fn may_be_asked(spent: Option<&Spent>, words: &Words<'_>) -> bool {
     match spent.and_then(Spent::most).map(|most| most.place) {
         Some(Place::Call(call)) => {
             let name = &*words.book.get(call).name;
-            CALLS.contains(&name) || WAITS.contains(&name)
+            CALLS.contains(&name) || is_poll(name) || TAKES_COMPLETIONS.contains(&name)
         }
         _ => true,
     }

@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 use systape_format::model::{CPU_NONE, CallState};
 use systape_format::reader::Tape;
 
+use systape_abi::rest::is_poll;
 use systape_answers::derive::critical::doing::{In, Spent};
 use systape_answers::derive::critical::walk::{Kind, Part};
 use systape_answers::derive::runs::keys::{Place, Words};
@@ -111,19 +112,7 @@ fn by_interrupt(part: &Part, most: Option<&In>, ends: &TimedOutCalls, words: &Wo
 
 /// Calls with a limit of time that tell when it is up.
 fn can_time_out(name: &str) -> bool {
-    const CALLS: [&str; 10] = [
-        "poll",
-        "ppoll",
-        "select",
-        "pselect6",
-        "epoll_wait",
-        "epoll_pwait",
-        "epoll_pwait2",
-        "futex",
-        "futex_wait",
-        "rt_sigtimedwait",
-    ];
-    CALLS.contains(&name)
+    is_poll(name) || matches!(name, "futex" | "futex_wait" | "rt_sigtimedwait")
 }
 
 /// Whether that is the name of a socket of a network.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use systape_abi::rest::is_poll;
 use systape_abi::sockaddr_text;
 use systape_format::model::CallState;
 
@@ -71,7 +72,7 @@ pub(in super::super) enum TalkCall {
 /// What the call may be; None: nothing that is followed.
 pub(in super::super) fn sort(info: &CallInfo) -> Option<TalkCall> {
     Some(match info.name.as_str() {
-        "poll" | "ppoll" | "select" | "pselect6" | "epoll_wait" | "epoll_pwait" | "epoll_pwait2" => TalkCall::Waits,
+        name if is_poll(name) => TalkCall::Waits,
         name if is_sleep(name) => TalkCall::Sleeps,
         "connect" => TalkCall::Connects,
         "wait4" => TalkCall::Reaps,
